@@ -1,0 +1,30 @@
+# Everything runs from .venv, which `make install` (or any other target) sets up by itself.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: install demo test test-all check docs clean
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/unmask demo
+
+test: $(STAMP)
+	$(BIN)/pytest -n 2 -m 'not slow'
+
+test-all: $(STAMP)
+	$(BIN)/pytest -n 2 -m slow
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+clean:
+	rm -rf .venv build dist

@@ -1,0 +1,5 @@
+"""`unmask`, the command. Importing a command's file adds it to the application."""
+
+from unmask.cli.app import main
+
+__all__ = ["main"]

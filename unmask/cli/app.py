@@ -1,0 +1,55 @@
+"""The command line's frame: one application, one way to end. Each command is a file beside this one."""
+
+import sys
+
+import click
+import typer
+
+from unmask.core.errors import UnmaskError, nearest
+
+app = typer.Typer(
+    name="unmask",
+    help="Decode masked diffusion language models by searching over order and tokens.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Bad input ends with one sentence on standard error and exit code 2; only answers go to standard output."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(prog_name="unmask", standalone_mode=False)
+    except UnmaskError as error:
+        sys.exit(_refuse(str(error)))
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.ctx.get_help() if error.ctx else "", file=sys.stderr)
+        sys.exit(2)
+    except click.UsageError as error:
+        sys.exit(_refuse(_sentence(error, command)))
+    except click.ClickException as error:
+        sys.exit(_refuse(error.format_message()))
+    except (click.Abort, KeyboardInterrupt):
+        print("unmask: stopped", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(sentence: str) -> int:
+    print(f"unmask: {' '.join(sentence.split())}", file=sys.stderr)
+    return 2
+
+
+def _sentence(error: click.UsageError, command: click.Command) -> str:
+    """Click's words, with the nearest command where one was misspelt."""
+    said = error.format_message()
+    if said.startswith("No such command") and isinstance(command, click.Group):
+        wrong = said.split("'")[1]
+        return f"no command {wrong!r}: {nearest(wrong, command.commands)}"
+    return said

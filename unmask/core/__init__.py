@@ -1,0 +1,1 @@
+"""The nouns everything stands on."""

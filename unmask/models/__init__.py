@@ -1,0 +1,1 @@
+"""Models: one family a file; oddities stop here."""

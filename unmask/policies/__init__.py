@@ -1,0 +1,1 @@
+"""Which position, which token, what score, which row: pure functions of beliefs."""

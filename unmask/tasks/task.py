@@ -1,0 +1,55 @@
+"""What a task is: problems posed as text, answers read from text, grades. Nothing here knows a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from unmask.core.registry import Registry
+
+Metric = Literal["ours", "d1"]
+Split = Literal["train", "validation", "test"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    id: str  # stable across versions of the data; names the problem in records and in files to be graded
+    question: str  # what is asked, without system text or template
+    gold: str  # an answer that grades right under `ours`: for generated families the worked solution
+    data: Mapping[str, Any] = field(default_factory=dict)  # what the grader needs: numbers, target, asserts …
+
+
+@dataclass(frozen=True)
+class Grade:
+    right: bool
+    score: float  # 1 or 0, or a share where the task counts parts (Sudoku's cells)
+    answer: str | None  # what was read from the text; None where nothing could be
+    note: str = ""  # why it is wrong, or with what rights a program ran
+
+
+class Task(Protocol):
+    """A frozen dataclass whose fields are its settings; `version` changes when a grade or a prompt could."""
+
+    version: int
+
+    def problems(self) -> Iterable[Problem]:
+        """All problems in a fixed order; endless for generated families."""
+        ...
+
+    def messages(self, problem: Problem) -> list[dict[str, str]]:
+        """The problem as chat messages; a trailing assistant message is a prefill."""
+        ...
+
+    def answer(self, text: str, metric: Metric = "ours") -> str | None:
+        """What an output says, read but not judged."""
+        ...
+
+    def key(self, text: str) -> str:
+        """Outputs with one key vote together; the text itself where no answer can be read."""
+        ...
+
+    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade: ...
+
+
+task: Registry[Task] = Registry("task")
