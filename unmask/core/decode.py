@@ -17,7 +17,6 @@ from unmask.core.denoiser import Denoiser
 from unmask.core.errors import UnmaskError
 from unmask.core.noise import Noise
 
-
 # What stands between the meter and the decoder: guidance, suppression, early end. Sees the canvas before it is written.
 Adapter = Callable[[Denoiser, Canvas], Denoiser]
 # Shown every frame, after the numbers its problems have in the canvas that was handed in.
