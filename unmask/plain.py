@@ -85,17 +85,15 @@ def threshold(
     *,
     sure: float = 0.9,
     block: int | None = None,
-    temperature: float = 0.0,
-    seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Path:
-    """Fast-dLLM (arXiv 2505.22618): write whatever is likelier than `sure`, at least one position a step."""
-    x, noise, score, number = *start(prompt, length, mask_id, seed, device), 0.0, 0
+    """Fast-dLLM (arXiv 2505.22618): write the likeliest token wherever its p is at least `sure`, or at the surest."""
+    x, noise, score, number = *start(prompt, length, mask_id, 0, device), 0.0, 0
     for here in blocks(x, mask_id, block):
         while len(masked := here[x[here] == mask_id]):
             number += 1
             l = logits(forward, x[None], mask_id)[0]
-            x0 = complete(x, l, mask_id, noise, "token", number, 0, temperature)
+            x0 = complete(x, l, mask_id, noise, "token", number, 0, temperature=0.0)
             logp = chosen(l, x0)
             written = best(logp, masked, max(1, int((logp[masked].exp() >= sure).sum())))
             x[written] = x0[written]
