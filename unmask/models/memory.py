@@ -26,13 +26,19 @@ def choose_dtype(dtype: str | torch.dtype | None, device: torch.device) -> torch
     """The asked dtype, or the device's own: float32 on a CPU, bfloat16 elsewhere."""
     if dtype is None:
         return torch.float32 if device.type == "cpu" else torch.bfloat16
-    name = dtype if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise UnmaskError(f"dtype {name!r} is not one a model can have: {nearest(name, DTYPES)}")
+    name = str(stored_dtype(dtype)).removeprefix("torch.")
     if device.type == "cpu" and DTYPES[name] == 2 and not half_works():
         raise UnmaskError(
             f"this CPU cannot compute in {name} (a trial in a process of its own died): use dtype='float32'"
         )
+    return getattr(torch, name)
+
+
+def stored_dtype(dtype: str | torch.dtype) -> torch.dtype:
+    """One that weights can have, whether or not this machine computes in it."""
+    name = dtype if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise UnmaskError(f"dtype {name!r} is not one a model can have: {nearest(name, DTYPES)}")
     return getattr(torch, name)
 
 

@@ -60,8 +60,8 @@ def _missing(folder: Path) -> str:
         pickles = ["pytorch_model.bin"]
     if pickles:
         return (
-            f"{folder} holds its weights as pickle ({sorted(pickles)[0]}), which can run code when opened: convert it with "
-            "safetensors.torch.save_file where you trust it, or ask its authors for safetensors"
+            f"{folder} holds its weights as pickle ({sorted(pickles)[0]}), which can run code when opened: "
+            "ask its authors for safetensors, or convert it with safetensors.torch.save_file where you trust it"
         )
     return f"{folder} has no weights: it needs {SINGLE}, or {INDEX} with its shards"
 
@@ -96,7 +96,7 @@ def _open(path: Path) -> Any:
 
 
 def _check(wanted: list[Weight], files: dict[str, Any], family: Family, shards: Shards, shape: Shape) -> dict[str, str]:
-    place = {name: file for file, opened in files.items() for name in opened.keys()}  # noqa: SIM118: not a dict
+    place = {name: file for file, opened in files.items() for name in opened.offset_keys()}
     for weight in wanted:
         file = place.get(weight.name)
         if file is None:
@@ -105,8 +105,8 @@ def _check(wanted: list[Weight], files: dict[str, Any], family: Family, shards: 
         header = files[file].get_slice(weight.name)
         if tuple(header.get_shape()) != weight.shape:
             raise UnmaskError(
-                f"weight {weight.name} in {file} has shape {_by(header.get_shape())}, config.json asks for {_by(weight.shape)}: "
-                "they belong to different checkpoints"
+                f"weight {weight.name} in {file} has shape {_by(header.get_shape())}, config.json asks for "
+                f"{_by(weight.shape)}: they belong to different checkpoints"
             )
         if header.get_dtype() not in FLOATS:
             raise UnmaskError(
