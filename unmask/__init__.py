@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from unmask.core import UnmaskError as UnmaskError
     from unmask.core import reseed as reseed
     from unmask.models import Model as Model
+    from unmask.models.hf import wrap as wrap
     from unmask.runs.output import Output as Output
     from unmask.runs.trace import Trace as Trace
 

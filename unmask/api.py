@@ -12,9 +12,9 @@ import torch
 
 import unmask.decoders
 import unmask.tasks  # noqa: F401  registers the tasks
-from unmask.core import Decoder, Frame, UnmaskError, Watch, decoder, nearest
+from unmask import models
+from unmask.core import Decoder, Frame, UnmaskError, Watch, decoder
 from unmask.models import Messages, Model
-from unmask.models.load import load as load_model
 from unmask.runs.generation import Generation, in_batches
 from unmask.runs.output import Output
 from unmask.runs.prompt import OnePrompt, Prompt, is_one, read_prompt
@@ -27,9 +27,17 @@ ManyPrompts: TypeAlias = list[str] | list[Messages] | list[list[dict[str, str]]]
 TraceWish: TypeAlias = bool | str | os.PathLike[str]
 
 
-def load(name: str, device: str | torch.device | None = None, dtype: str | torch.dtype | None = None) -> Model:
-    """A model by name, such as `toy-chain(seed=3)`; on a GPU where there is one, unless told otherwise."""
-    return load_model(name, _device(device), _dtype(dtype))
+def load(
+    name: str | Path,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+    *,
+    revision: str | None = None,
+) -> Model:
+    """A model by name (`toy-chain(seed=3)`), folder or hub id; on a GPU where there is one, unless told otherwise."""
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return models.load(name, device, dtype, revision=revision)
 
 
 @overload
@@ -217,24 +225,3 @@ def _settings(
     words = (stop,) if isinstance(stop, str) else tuple(stop)
     length = model.default_length if length is None else length
     return Settings(decoder.make(wanted), length, seed, guidance, suppress, early_end, words)
-
-
-def _device(device: str | torch.device | None) -> torch.device:
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        found = torch.device(device)
-    except RuntimeError:
-        raise UnmaskError(f"unknown device {str(device)!r}: {nearest(str(device), ['cpu', 'cuda', 'mps'])}") from None
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise UnmaskError("there is no CUDA device here: choose 'cpu'")
-    return found
-
-
-def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
-    if dtype is None or isinstance(dtype, torch.dtype):
-        return dtype
-    known = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if dtype not in known:
-        raise UnmaskError(f"unknown dtype {dtype!r}: {nearest(dtype, known)}")
-    return known[dtype]

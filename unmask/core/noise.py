@@ -64,7 +64,10 @@ class Noise:
     def of(cls, canvas: Canvas, seed: int) -> Noise:
         tokens, pads = canvas.tokens[:, : canvas.start].tolist(), canvas.pad.tolist()
         keys = [key(row[pad:]) for row, pad in zip(tokens, pads, strict=True)]
-        problem = torch.tensor(keys, device=canvas.tokens.device, dtype=torch.long)
+        return cls.root(torch.tensor(keys, device=canvas.tokens.device, dtype=torch.long), seed)
+
+    @classmethod
+    def root(cls, problem: Rows, seed: int) -> Noise:
         return cls(torch.full_like(problem, _signed(seed % (1 << 64))), problem, torch.zeros_like(problem))
 
     def again(self, sample: int | Rows) -> Noise:
