@@ -26,5 +26,8 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 
+docs: $(STAMP)
+	$(BIN)/python -m unmask.cli.reference
+
 clean:
 	rm -rf .venv build dist

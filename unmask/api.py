@@ -139,6 +139,7 @@ class Moment:
 
     @property
     def step(self) -> int:
+        """Counts from 1."""
         return self.frame.step
 
 

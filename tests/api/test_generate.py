@@ -61,7 +61,7 @@ def test_every_exported_name_is_there():
     for name in unmask.__all__:
         assert getattr(unmask, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'generat'"):
-        unmask.generat  # noqa: B018  # pyright: ignore
+        unmask.generat  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_text_messages_and_ids_are_one_prompt_and_lists_of_them_are_many(chain):
@@ -110,7 +110,9 @@ def test_the_text_ends_at_the_first_end_of_text_and_at_stop_strings(chain):
     assert "." in whole
     assert output.text == whole.partition(".")[0]
     middle = output.text[2]
-    cut = unmask.generate(chain, "abc", decoder="left-to-right(temperature=3.0)", length=30, seed=2, stop=["zz", middle])
+    cut = unmask.generate(
+        chain, "abc", decoder="left-to-right(temperature=3.0)", length=30, seed=2, stop=["zz", middle]
+    )
     assert cut.text == output.text.partition(middle)[0]
 
 

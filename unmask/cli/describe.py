@@ -29,16 +29,22 @@ def _summary(made: type) -> str:
     return " ".join(said.strip().split("\n\n")[0].split())
 
 
-def _setting(registry: Registry[Any], made: type, field: Any) -> dict[str, Any]:
-    kind, meaning = "", ""
+def field_comments(made: type) -> dict[str, tuple[str, str]]:
+    """Of each field its written type and the comment beside it; a subclass's own words come before its parent's."""
+    found: dict[str, tuple[str, str]] = {}
     for owner in reversed(made.__mro__):
-        for name, type_, comment in _FIELD.findall(_source(owner)):
-            if name == field.name:
-                kind, meaning = type_, comment or meaning
+        for name, kind, comment in _FIELD.findall(_source(owner)):
+            found[name] = (kind, comment or found.get(name, ("", ""))[1])
+    return found
+
+
+def _setting(registry: Registry[Any], made: type, field: Any) -> dict[str, Any]:
+    kind, meaning = field_comments(made).get(field.name, ("", ""))
+    default = _default(field)
     return {
         "name": field.name.replace("_", "-"),
         "type": _plain(kind),
-        "default": registry.word(_default(field)) if _default(field) is not dataclasses.MISSING else None,
+        "default": None if default is dataclasses.MISSING else registry.word(default),
         "meaning": meaning,
     }
 

@@ -24,7 +24,7 @@ def fill(
     dtype: options.Dtype = None,
     json: options.Json = False,
 ) -> None:
-    """Fill the gaps of a text, each written <mask:n> for n tokens.
+    """Fill the gaps of a text, each written `<mask:n>` for n tokens.
 
     \b
     Examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 import types
 import typing
@@ -13,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from unmask.core.errors import UnmaskError, nearest
 
 T = TypeVar("T")
+log = logging.getLogger("unmask")
 _TOKEN = re.compile(r"""\s*([(),=]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s(),=]+)""", re.DOTALL)
 
 
@@ -131,7 +133,10 @@ class Registry(Generic[T]):
             return
         self._looked_outside = True
         for point in entry_points(group=f"unmask.{self.kind}s"):
-            point.load()
+            try:
+                point.load()
+            except Exception as error:  # whatever another package does wrong, ours goes on without it
+                log.warning("the %s of %r cannot be used: %s", f"{self.kind}s", point.value, error)
 
 
 def _truth(text: str) -> bool:

@@ -1,0 +1,167 @@
+"""Every command: the answer alone on standard output; bad input ends with 2 and one sentence that helps."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import unmask
+from unmask.cli import main
+
+
+class Ran:
+    def __init__(self, code: int, out: str, err: str):
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def run(*words: str, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "argv", ["unmask", *words])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Ran(ended.value.code, shown.out, shown.err)
+
+    return run
+
+
+def test_generate_prints_the_text_and_nothing_else(run):
+    ran = run("generate", "abc", "--model", "toy-chain", "--decoder", "ots(beams=2)", "--length", "6", "--seed", "3")
+    output = unmask.generate(unmask.load("toy-chain"), "abc", decoder="ots(beams=2)", length=6, seed=3)
+    assert (ran.code, ran.out, ran.err) == (0, output.text + "\n", "")
+
+
+def test_generate_takes_everything_python_does(run, tmp_path: Path):
+    trace = tmp_path / "trace.jsonl"
+    words = ["--guidance", "1.5", "--stop", "q", "--stop", "zz", "--early-end", "--chat", "--trace", str(trace)]
+    ran = run("generate", "-", "--length", "6", "--json", *words, stdin=b"abc\n")
+    assert ran.code == 0
+    said = json.loads(ran.out)
+    assert said["prompt"] == "abc"
+    assert said["guidance"] == 1.5
+    assert said["stop"] == ["q", "zz"]
+    assert said["early_end"] is True
+    assert said["cost"]["rows"] > 0
+    assert said["decoder"].startswith("order-token-search(beams=4, block=6")
+    assert unmask.Trace.load(trace).end["texts"][said["chosen"]] == said["text"]
+    ran = run("generate", "abc", "--suppress", "--decoder", "random(temperature=3.0)", "--length", "20")
+    assert len(ran.out) == 21
+
+
+def test_fill_prints_the_whole_text(run):
+    ran = run("fill", "ab<mask:3>cd", "--decoder", "low-confidence")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("ab")
+    assert ran.out.endswith("cd\n")
+    said = json.loads(run("fill", "ab<mask:3>", "--length", "2", "--json").out)
+    assert said["length"] == 2
+
+
+@pytest.mark.parametrize("what", ["decoders", "models", "tasks"])
+def test_list_shows_what_there_is(run, what: str):
+    found = json.loads(run("list", what, "--json").out)
+    text = run("list", what).out
+    for one in found:
+        assert one["name"] in text
+        assert one["summary"]
+    if what == "decoders":
+        ots = next(one for one in found if one["name"] == "order-token-search")
+        assert ots["aliases"] == ["ots"]
+        beams = next(setting for setting in ots["settings"] if setting["name"] == "beams")
+        assert beams["default"] == "4"
+        assert beams["type"] == "int"
+        assert beams["meaning"].startswith("K: rows that live on")
+
+
+def test_env_says_what_ran_where(run):
+    found = json.loads(run("env", "--json").out)
+    assert found["unmask"] == unmask.__version__
+    assert found["torch"]
+    assert isinstance(found["deterministic"], bool)
+    assert "deterministic" in run("env").out
+
+
+def test_demo_sets_the_search_beside_the_single_path(run):
+    found = json.loads(run("demo", "--length", "8", "--json").out)
+    assert {one["decoder"].partition("(")[0] for one in found} == {"low-confidence", "order-token-search"}
+    assert all(one["rows"] > 0 for one in found)
+    text = run("demo", "--length", "8")
+    assert text.code == 0
+    assert len(text.out.splitlines()) == 1 + len(found)
+
+
+WRONG = [
+    ([], "", "command"),
+    (["genrate", "abc"], "", "did you mean 'generate'"),
+    (["generate"], "", "Missing argument 'PROMPT'"),
+    (["generate", ""], "", "the prompt is empty"),
+    (["generate", "-"], "  \n", "the prompt is empty"),
+    (["generate", "-"], "\xff", "is not UTF-8"),
+    (["generate", "hello"], "", "cannot read 'h'"),
+    (["generate", "abc", "more"], "", "more"),
+    (["generate", "a<mask:2>"], "", "use fill"),
+    (["generate", "abc", "--lenght", "8"], "", "--length"),
+    (["generate", "abc", "--length", "eight"], "", "valid integer"),
+    (["generate", "abc", "--length", "0"], "", "give at least 1"),
+    (["generate", "abc", "--length", "-3"], "", "give at least 1"),
+    (["generate", "abc", "--length", "99999"], "", "shorten the length by"),
+    (["generate", "abc", "--seed", "x"], "", "valid integer"),
+    (["generate", "abc", "--guidance", "x"], "", "valid number"),
+    (["generate", "abc", "--guidance", "-1"], "", "choose 0"),
+    (["generate", "abc", "--guidance", "nan"], "", "choose 0"),
+    (["generate", "abc", "--stop", ""], "", "stop string"),
+    (["generate", "abc", "--suppress", "--early-end"], "", "choose one"),
+    (["generate", "abc", "--decoder", "low-confidance"], "", "did you mean 'low-confidence'"),
+    (["generate", "abc", "--decoder", "ots(beam=4)"], "", "did you mean 'beams'"),
+    (["generate", "abc", "--decoder", "ots(beams=x)"], "", "a whole number"),
+    (["generate", "abc", "--decoder", "ots(beams=4"], "", "bracket"),
+    (["generate", "abc", "--decoder", "ots(block=99)"], "", "choose 1 to 8"),
+    (["generate", "abc", "--decoder", "vote(inner=ot(beams=4))"], "", "did you mean 'ots'"),
+    (["generate", "abc", "--model", "toy-chian"], "", "did you mean 'toy-chain'"),
+    (["generate", "abc", "--model", "toy-chain(sed=1)"], "", "did you mean 'seed'"),
+    (["generate", "abc", "--model", "/no/such/folder"], "", "/no/such/folder"),
+    (["generate", "abc", "--device", "cdua"], "", "did you mean 'cuda'"),
+    (["generate", "abc", "--dtype", "flaot32"], "", "did you mean 'float32'"),
+    (["generate", "abc", "--trace", "/no/such/folder/x"], "", "there is no folder '/no/such/folder'"),
+    (["generate", "abc", "--trace", "/tmp"], "", "is a folder"),
+    (["fill", "abc"], "", "has no gap"),
+    (["fill", "a<mask:x>"], "", "is no gap: write <mask:8>"),
+    (["fill", "a<mask:3>", "--decoder", "low"], "", "low-confidence"),
+    (["fill", "a<mask:3>", "--model", "toy"], "", "did you mean"),
+    (["fill", "a<mask:3>", "--early-end"], "", "No such option"),
+    (["fill", "a<mask:3>", "--trace", "/no/such/folder/x"], "", "there is no folder"),
+    (["list"], "", "Missing argument"),
+    (["list", "decoder"], "", "did you mean 'decoders'"),
+    (["list", "decoders", "--jsn"], "", "--json"),
+    (["env", "please"], "", "please"),
+    (["env", "--jsn"], "", "--json"),
+    (["demo", "--model", "toy-chian"], "", "did you mean 'toy-chain'"),
+    (["demo", "--length", "x"], "", "valid integer"),
+    (["demo", "--length", "0"], "", "give at least 1"),
+]
+
+
+@pytest.mark.parametrize(("words", "stdin", "sentence"), WRONG, ids=[" ".join(one[0]) or "nothing" for one in WRONG])
+def test_bad_input_is_answered_in_one_sentence(run, words: list[str], stdin: str, sentence: str):
+    ran = run(*words, stdin=stdin.encode("latin-1"))
+    if not words:  # a bare `unmask` shows its help
+        assert "Usage" in ran.out + ran.err
+        return
+    assert ran.code == 2
+    assert ran.out == ""
+    assert sentence in ran.err
+    assert ran.err.startswith("unmask: ")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["generate", "fill", "list", "env", "demo"])
+def test_help_has_examples(run, command: str):
+    ran = run(command, "--help")
+    assert ran.code == 0
+    assert "Examples:" in ran.out
+    assert f"unmask {command}" in ran.out

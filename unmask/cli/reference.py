@@ -1,0 +1,153 @@
+"""`python -m unmask.cli.reference [FOLDER]`: the reference pages, written from the code (`make docs`)."""
+
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import unmask
+from unmask import compat
+from unmask.cli import app
+from unmask.cli.describe import describe, field_comments
+from unmask.core import decoder
+
+FOLDER = Path("docs/reference")
+NOTE = "<!-- Written by `make docs` from the code: change the code instead. -->\n"
+
+
+def pages() -> dict[str, str]:
+    return {"api.md": api_page(), "commands.md": commands_page(), "decoders.md": decoders_page()}
+
+
+def api_page() -> str:
+    text = [NOTE, "# From Python\n", "Everything below is an attribute of `unmask`, found when it is first used.\n"]
+    named = [(f"unmask.{name}", getattr(unmask, name)) for name in unmask.__all__ if name != "__version__"]
+    for name, thing in [*named, ("unmask.compat.generate", compat.generate)]:
+        text.append(f"## `{name}`\n")
+        if inspect.isclass(thing):
+            text.append(_class(thing))
+        else:
+            text.append(f"```python\n{_signature(name.rpartition('.')[2], thing)}\n```\n")
+            text.append(_paragraphs(thing) + "\n")
+    return "\n".join(text)
+
+
+def commands_page() -> str:
+    text = [NOTE, "# Commands\n"]
+    text.append("Answers go to standard output, everything else to standard error. Bad input ends with exit code 2.\n")
+    for path, command in _commands("unmask", typer.main.get_command(app)):
+        text.append(f"## `{path}`\n")
+        text.append(_help(command.help or ""))
+        rows = [_option(parameter) for parameter in command.params if parameter.name != "help"]
+        if rows:
+            text.append("| argument or option | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+    return "\n".join(text)
+
+
+def decoders_page() -> str:
+    text = [
+        NOTE,
+        "# Decoders\n",
+        "Write a decoder as `name(setting=value, …)`, for example `ots(beams=4, block=32)`.\n",
+    ]
+    for name in decoder:
+        one = describe(decoder, name)
+        also = f" (also `{'`, `'.join(one['aliases'])}`)" if one["aliases"] else ""
+        text.append(f"## `{name}`{also}\n\n{one['summary']}\n")
+        if one["settings"]:
+            text.append("| setting | default | meaning |\n|---|---|---|")
+            for setting in one["settings"]:
+                default = "" if setting["default"] is None else f"`{setting['default']}`"
+                text.append(
+                    f"| `{setting['name']}: {_cell(setting['type'])}` | {default} | {_cell(setting['meaning'])} |"
+                )
+            text.append("")
+    return "\n".join(text)
+
+
+def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+    for name, inner in sorted(getattr(command, "commands", {}).items()):
+        if hasattr(inner, "commands"):
+            yield from _commands(f"{path} {name}", inner)
+        else:
+            yield f"{path} {name}", inner
+
+
+def _help(text: str) -> str:
+    """Click's `\\b` marks lines to be kept as they are: the examples."""
+    words, _, examples = inspect.cleandoc(text).partition("\b")
+    lines = [line.strip() for line in examples.strip().splitlines() if line.strip() and "Examples:" not in line]
+    shown = "```sh\n" + "\n".join(lines) + "\n```\n" if lines else ""
+    return " ".join(words.split()) + "\n\n" + shown
+
+
+def _option(parameter: Any) -> str:
+    flags = parameter.opts if parameter.param_type_name == "option" else [parameter.metavar or parameter.name.upper()]
+    metavar = f" {parameter.metavar}" if parameter.metavar and parameter.param_type_name == "option" else ""
+    default = "required" if parameter.required else _default(parameter.default)
+    return f"| `{_cell(', '.join(flags) + metavar)}` | {default} | {_cell(getattr(parameter, 'help', '') or '')} |"
+
+
+def _default(value: Any) -> str:
+    return "" if value is None or value is False or callable(value) else f"`{value}`"
+
+
+def _class(made: type) -> str:
+    text = _paragraphs(made) + "\n"
+    if not dataclasses.is_dataclass(made):
+        return text
+    comments = field_comments(made)
+    for field in dataclasses.fields(made):
+        kind, meaning = comments.get(field.name, ("", ""))
+        text += f"\n- `{field.name}: {kind}`" + (f" — {meaning}" if meaning else "")
+    for name, member in vars(made).items():
+        said = inspect.getdoc(member)
+        if said and not name.startswith("_") and (isinstance(member, property | classmethod) or callable(member)):
+            text += f"\n- `{name}{'' if isinstance(member, property) else '()'}` — {said.splitlines()[0]}"
+    return text + "\n"
+
+
+def _paragraphs(thing: Any) -> str:
+    said = inspect.getdoc(thing) or ""
+    if inspect.isclass(thing) and (said.startswith(f"{thing.__name__}(") or not vars(thing).get("__doc__")):
+        said = sys.modules[thing.__module__].__doc__ or ""
+        return said.strip().splitlines()[0]
+    return said
+
+
+def _signature(name: str, function: Callable[..., Any]) -> str:
+    lines, keyword = [], False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword:
+            lines.append("    *,")
+            keyword = True
+        default = "" if parameter.default is parameter.empty else f" = {_value(parameter.default)}"
+        lines.append(f"    {parameter.name}: {_annotation(parameter.annotation)}{default},")
+    return f"{name}(\n" + "\n".join(lines) + f"\n) -> {_annotation(inspect.signature(function).return_annotation)}"
+
+
+def _annotation(said: Any) -> str:
+    return said if isinstance(said, str) else re.sub(r"(\w+\.)+", "", getattr(said, "__name__", str(said)))
+
+
+def _value(value: Any) -> str:
+    return value.__qualname__ if callable(value) else repr(value)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def main(folder: Path = FOLDER) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))
