@@ -1,6 +1,7 @@
 """The drop-in for LLaDA's generate gives the published loop's greedy tokens."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -58,7 +59,7 @@ def published(module: Module, prompt: Tensor, steps: int, length: int, block: in
 @pytest.mark.parametrize(("steps", "length", "block"), [(16, 16, 16), (8, 16, 4), (6, 12, 6), (6, 16, 8)])
 def test_the_greedy_tokens_are_the_plain_loops(module, model, steps: int, length: int, block: int):
     prompt = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
-    settings = {"steps": steps, "gen_length": length, "block_length": block}
+    settings: dict = {"steps": steps, "gen_length": length, "block_length": block}
     theirs = generate(module, prompt, mask_id=MASK, **settings)
     for row, ids in enumerate(prompt.tolist()):
         loop = plain.one_path(lambda x: module(x).logits, ids, length, MASK, block=block, steps=steps)
@@ -108,7 +109,7 @@ def test_keeping_tokens_back_is_the_published_flag_at_temperature_0_and_works_ab
 
     settings["temperature"] = 1.0
 
-    def count(**flag: bool) -> int:
+    def count(**flag: Any) -> int:
         outs = [generate(module, prompt, seed=seed, **settings, **flag) for prompt in prompts[:3] for seed in range(4)]
         return sum(int((out[:, 3:] == eos).sum()) for out in outs)
 

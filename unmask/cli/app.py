@@ -36,6 +36,9 @@ def main() -> None:
         # typer brings a click of its own or the real one, by version: its refusals are known by what they can do.
         if not hasattr(error, "format_message"):
             raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message(), file=sys.stderr)  # pyright: ignore[reportAttributeAccessIssue]
+            sys.exit(2)
         sys.exit(_refuse(_sentence(error, command)))
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -50,5 +53,6 @@ def _sentence(error: Any, command: Any) -> str:
     said = error.format_message()
     if said.startswith("No such command"):
         wrong = said.split("'")[1]
-        return f"no command {wrong!r}: {nearest(wrong, command.commands)}"
+        group = error.ctx.command if error.ctx else command
+        return f"no command {wrong!r}: {nearest(wrong, group.commands)}"
     return said or "a command is missing: see unmask --help"

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from unmask.core.errors import UnmaskError, nearest
 
 T = TypeVar("T")
+C = TypeVar("C", bound=type)  # the decorated class, whose own constructor type checkers go on to see
 log = logging.getLogger("unmask")
 _TOKEN = re.compile(r"""\s*([(),=]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s(),=]+)""", re.DOTALL)
 
@@ -27,10 +28,10 @@ class Registry(Generic[T]):
         self._aliases: dict[str, str] = {}
         self._looked_outside = False
 
-    def __call__(self, name: str, *aliases: str) -> Callable[[type[T]], type[T]]:
+    def __call__(self, name: str, *aliases: str) -> Callable[[C], C]:
         """Decorator: `@decoder("threshold")` above a frozen dataclass."""
 
-        def add(made: type[T]) -> type[T]:
+        def add(made: C) -> C:
             for word in (name, *aliases):
                 if word in self._made or word in self._aliases:
                     raise UnmaskError(f"two {self.kind}s want the name {word!r}")
