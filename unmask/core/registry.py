@@ -35,7 +35,7 @@ class Registry(Generic[T]):
             for word in (name, *aliases):
                 if word in self._made or word in self._aliases:
                     raise UnmaskError(f"two {self.kind}s want the name {word!r}")
-            self._made[name] = made
+            self._made[name] = typing.cast(type[T], made)
             self._aliases |= dict.fromkeys(aliases, name)
             return made
 
