@@ -1,7 +1,7 @@
 """The rules of 4×4 Sudoku: each row, column and box holds 1 to 4.
 
-A grid is 16 characters, row by row, 0 a blank. Only 288 full grids exist, so a puzzle is solved by asking which of
-them keep its digits.
+A grid is 16 characters, row by row, 0 a blank. Only 288 full grids exist, so a puzzle is solved by asking
+which of them keep its digits.
 """
 
 from __future__ import annotations
