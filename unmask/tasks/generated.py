@@ -64,9 +64,8 @@ class Generated(ABC):
         """One random problem of this level and split."""
         while True:
             form, question, gold, data = self.sketch(rng)
-            mark = mark_of(self.family, form)
-            if split_of(mark) == self.split:
-                return Problem(f"{self.family}-{mark:016x}", question, gold, data)
+            if split_of(mark_of(self.family, form)) == self.split:
+                return Problem(f"{self.family}-{mark_of(self.family, question):016x}", question, gold, data)
 
     def problems(self) -> Iterator[Problem]:
         """Endless; the n-th problem depends on the settings and n alone."""
