@@ -2,7 +2,19 @@
 
 from unmask.tasks.countdown import Countdown
 from unmask.tasks.mini_gsm import MiniGsm
+from unmask.tasks.mini_math import MiniMath
 from unmask.tasks.sudoku import Sudoku
 from unmask.tasks.task import Grade, Metric, Problem, Split, Task, task
 
-__all__ = ["Countdown", "Grade", "Metric", "MiniGsm", "Problem", "Split", "Sudoku", "Task", "task"]
+__all__ = [
+    "Countdown",
+    "Grade",
+    "Metric",
+    "MiniGsm",
+    "MiniMath",
+    "Problem",
+    "Split",
+    "Sudoku",
+    "Task",
+    "task",
+]
