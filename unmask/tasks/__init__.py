@@ -1,5 +1,20 @@
 """Tasks: how each problem is asked, how an answer is read, how it is graded. Text only."""
 
+from unmask.tasks.countdown import Countdown
+from unmask.tasks.mini_gsm import MiniGsm
+from unmask.tasks.mini_math import MiniMath
+from unmask.tasks.sudoku import Sudoku
 from unmask.tasks.task import Grade, Metric, Problem, Split, Task, task
 
-__all__ = ["Grade", "Metric", "Problem", "Split", "Task", "task"]
+__all__ = [
+    "Countdown",
+    "Grade",
+    "Metric",
+    "MiniGsm",
+    "MiniMath",
+    "Problem",
+    "Split",
+    "Sudoku",
+    "Task",
+    "task",
+]
