@@ -1,6 +1,7 @@
 """Tasks: how each problem is asked, how an answer is read, how it is graded. Text only."""
 
 from unmask.tasks.countdown import Countdown
+from unmask.tasks.mini_code import MiniCode
 from unmask.tasks.mini_gsm import MiniGsm
 from unmask.tasks.mini_math import MiniMath
 from unmask.tasks.sudoku import Sudoku
@@ -10,6 +11,7 @@ __all__ = [
     "Countdown",
     "Grade",
     "Metric",
+    "MiniCode",
     "MiniGsm",
     "MiniMath",
     "Problem",

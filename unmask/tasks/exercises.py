@@ -1,7 +1,7 @@
 """The exercises of `mini-math`: each makes a question, the lines that work it out, and the answer.
 
-`level` widens the numbers and, where an exercise has harder forms, brings them in. Lines are plain arithmetic,
-each using only the question and the lines above it.
+`level` widens the numbers and, where an exercise has harder forms, brings them in. Lines are plain
+arithmetic, each using only the question and the lines above it.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ def base(rng: Random, level: int) -> Exercise:
         b += 1
     question, lines, digits = f"Write {n} in base {b}.", [], ""
     while n:
-        lines += [f"{n}/{b}={n // b}", f"{n}%{b}={n % b}"]
+        lines.append(f"{n}={n // b}*{b}+{n % b}")
         digits, n = str(n % b) + digits, n // b
     return Exercise(question, lines, digits)
 
