@@ -61,8 +61,8 @@ TINY = Recipe(
         Share("mini-code", 3, 1.0),
     ),
     steps=4000,
-    tokens=2**18,
-    widths=(64, 96, 128, 160),
+    tokens=2**17,
+    widths=(64, 96, 128, 160, 224),
     rate=2e-3,
     watch=(
         Share("countdown", 3, 1.0),
