@@ -23,7 +23,7 @@ class Draft(NamedTuple):
 class Piece(NamedTuple):
     says: str
     code: str
-    means: Callable[[int], Any]
+    means: Callable[[Any], Any]
 
 
 def between(rng: Random, low: int, high: int) -> int:
