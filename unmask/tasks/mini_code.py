@@ -39,12 +39,13 @@ _NAME = "f"
 def _calls() -> dict[str, list[tuple[Any, ...]]]:
     """Hidden calls by what a function takes: whole spans of numbers, so that a constant off by one shows."""
     rng = Random(20)
-    span = list(range(-15, 36))
+    span, wide = list(range(-15, 36)), list(range(-50, 90))
     lists = [[rng.randint(-20, 40) for _ in range(rng.randint(5, 10))] for _ in range(8)]
     words = ["".join(rng.choices(LETTERS, k=rng.randint(5, 14))) for _ in range(16)]
-    pairs = [(5 + gap, 5) for gap in range(36)] + [(0, b) for b in range(26)]
+    pairs = [(5 + gap, 5) for gap in range(36)] + [(0, b) for b in range(26)] + [(1, 1), (-3, 1), (-7, -2)]
+    alone = [[number] for number in range(-11, 28)]
     return {
-        "xs": [(xs,) for xs in ([], span, span[::-1], rng.sample(span, 51), *lists)],
+        "xs": [(xs,) for xs in ([], *lists, *alone, span, span[::-1], rng.sample(wide, len(wide)))],
         "s": [(s,) for s in ("", *words)],
         "n": [(n,) for n in (*range(13), 30, 60)],
         "a, b": [*pairs, *((rng.randint(-20, 60), rng.randint(-20, 60)) for _ in range(12))],
