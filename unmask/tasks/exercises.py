@@ -1,7 +1,8 @@
 """The exercises of `mini-math`: each makes a question, the lines that work it out, and the answer.
 
 `level` widens the numbers and, where an exercise has harder forms, brings them in. Lines are plain
-arithmetic, each using only the question and the lines above it.
+arithmetic, each using only the question and the lines above it. Where order does not matter one is
+fixed, so that no question is another turned round.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def system(rng: Random, level: int) -> Exercise:
     x, y = signed(rng, 8 * level), signed(rng, 8 * level)
     size = 2 * level
     while True:
-        a, b, c, d = (signed(rng, size) for _ in range(4))
+        (c, d), (a, b) = sorted([(signed(rng, size), signed(rng, size)) for _ in range(2)])
         if a * d != b * c:
             break
     e, f = a * x + b * y, c * x + d * y
@@ -101,8 +102,8 @@ def _pair(rng: Random, level: int) -> tuple[int, int]:
     while True:
         g = between(rng, 1, 10 * level)
         a, b = g * between(rng, 2, 20 * level), g * between(rng, 2, 20 * level)
-        if a != b and len(euclid(a, b)) <= 5:
-            return a, b
+        if a != b and len(euclid(max(a, b), min(a, b))) <= 5:
+            return max(a, b), min(a, b)
 
 
 def euclid(a: int, b: int) -> list[str]:
@@ -126,6 +127,7 @@ def power(rng: Random, level: int) -> Exercise:
 def remainder(rng: Random, level: int) -> Exercise:
     m = between(rng, 3, 9 + 5 * level)
     a, b, c = (between(rng, 2, 50 * level) for _ in range(3))
+    a, b = max(a, b), min(a, b)
     r, s = a % m, b % m
     t = r * s + c
     lines = [f"{a}%{m}={r}", f"{b}%{m}={s}", f"{r}*{s}={r * s}", f"{r * s}+{c}={t}", f"{t}%{m}={t % m}"]
@@ -152,6 +154,7 @@ def horner(coefficients: Sequence[int], x: int) -> tuple[int, list[str]]:
 def expand(rng: Random, level: int) -> Exercise:
     a, c = (1 if level < 3 else between(rng, 1, level + 1)), between(rng, 1, 1 + 2 * level)
     b, d = signed(rng, 9 + 6 * level), signed(rng, 9 + 6 * level)
+    (a, b), (c, d) = sorted([(a, b), (c, d)])
     lines = [f"{a}*{d}={a * d}", f"{b}*{c}={b * c}", f"{a * d}{b * c:+}={a * d + b * c}", f"{b}*{d}={b * d}"]
     if a > 1:
         lines.insert(0, f"{a}*{c}={a * c}")
@@ -202,6 +205,8 @@ def fractions(rng: Random, level: int) -> Exercise:
         b, d = between(rng, 2, 6 + 4 * level), between(rng, 2, 6 + 4 * level)
         a, c = between(rng, 1, b + level), between(rng, 1, d + level)
         sign = 1 if rng.random() < 0.5 else -1
+        if a * d < c * b:
+            a, b, c, d = c, d, a, b
         top, bottom = a * d + sign * c * b, b * d
         if top:
             break
