@@ -1,6 +1,6 @@
 """`unmask`, the command. Importing a command's file adds it to the application."""
 
-from unmask.cli import models
+from unmask.cli import models, train
 from unmask.cli.app import main
 
-__all__ = ["main", "models"]
+__all__ = ["main", "models", "train"]

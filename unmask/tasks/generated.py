@@ -18,9 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 from unmask.core.errors import UnmaskError
 from unmask.tasks.task import Grade, Metric, Problem, Split
 
-HELD_OUT = frozenset(
-    int(mark, 16) for mark in files("unmask.tasks").joinpath("held_out.txt").read_text().split()
-)
+HELD_OUT = frozenset(int(mark, 16) for mark in files("unmask.tasks").joinpath("held_out.txt").read_text().split())
 _TAGGED = re.compile(r"<answer>([^<>]*)</answer>")
 PATIENCE = 2000  # repeats in a row after which a level counts as told to the end
 LONGEST = 20_000  # characters of an output that are read; a worked solution has a few hundred

@@ -127,9 +127,7 @@ def pick(rng: Random, level: int) -> Draft:
     if level < 2 or rng.random() < 0.3:
         return Draft("xs", f"{says}.", [f"return {line}"], made)
     if rng.random() < 0.5:
-        return Draft(
-            "xs", f"{says}, in rising order.", [f"return sorted({line})"], lambda xs: sorted(made(xs))
-        )
+        return Draft("xs", f"{says}, in rising order.", [f"return sorted({line})"], lambda xs: sorted(made(xs)))
     n = between(rng, 1, 4)
     return Draft("xs", f"{says}, without the first {n}.", [f"return {line}[{n}:]"], lambda xs: made(xs)[n:])
 
@@ -209,9 +207,7 @@ def letters(rng: Random, level: int) -> Draft:
     body = [f"t = {worth[2]}", "for c in s:", f'    if c == "{one}":', f"        t += {worth[0]}"]
     body += [f'    elif c in "{few}":', f"        t -= {worth[1]}", "return t"]
     says = f'{says} and take off {worth[1]} if it is in "{few}".'
-    return Draft(
-        "s", says, body, lambda s: worth[2] + sum(worth[0] * (c == one) - worth[1] * (c in few) for c in s)
-    )
+    return Draft("s", says, body, lambda s: worth[2] + sum(worth[0] * (c == one) - worth[1] * (c in few) for c in s))
 
 
 def edit(rng: Random, level: int) -> Draft:
