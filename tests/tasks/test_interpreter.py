@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -124,6 +125,16 @@ def test_hostile_programs_end_quickly(body):
     with pytest.raises(ProgramError):
         load(f"def f(xs):\n {body}").call("f", [[1, 2, 3]])
     assert time.perf_counter() - start < 0.5
+
+
+def test_hostile_programs_stay_small():
+    tracemalloc.start()
+    for body in HOSTILE:
+        with contextlib.suppress(ProgramError):
+            load(f"def f(xs):\n {body}").call("f", [[1, 2, 3]])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 2**20
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,17 @@ def test_programs_vote_together_whatever_their_blanks():
     assert key("nothing") == "nothing"
 
 
+@pytest.mark.parametrize(
+    "body",
+    ["while True: pass", "return [0] * 10 ** 9", "return f(xs)", "import os", "return xs.__class__", "pass"],
+)
+def test_hostile_programs_grade_wrong(body):
+    problem = next(p for p in MiniCode().problems() if p.data["takes"] == "xs")
+    grade = MiniCode().grade(problem, f"def f(xs):\n    {body}")
+    assert not grade.right
+    assert grade.note
+
+
 def test_true_is_not_one():
     assert not interpreter.load("def f(): return True").gives("f", [], 1)
     assert not interpreter.load("def f(): return (1, 2)").gives("f", [], [1, 2])
