@@ -89,7 +89,10 @@ class Transformer(nn.Module):
     def __init__(self, shape: Shape):
         super().__init__()
         self.shape = shape
-        self.embed = nn.Embedding(shape.vocab, shape.width)
+        weight = torch.empty(shape.vocab, shape.width)
+        if not weight.is_meta:  # a draw on the meta device draws nothing and imports torch's compiler: a second lost
+            nn.init.normal_(weight)
+        self.embed = nn.Embedding(shape.vocab, shape.width, _weight=weight)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
         self.norm = Norm(shape.width, shape.eps)
         self.head = nn.Linear(shape.width, shape.vocab, bias=False)
