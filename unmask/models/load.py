@@ -74,9 +74,14 @@ def empty(shape: Shape, device: torch.device, dtype: torch.dtype) -> Transformer
     """The module with its memory taken on the device and nothing in it yet."""
     with torch.device("meta"):
         module = Transformer(shape)
-    module = module.to(dtype).to_empty(device=device)
-    module.tie()
-    return module.requires_grad_(False)
+    taken: dict[torch.nn.Parameter, torch.nn.Parameter] = {}  # a tied weight is met twice
+    for part in module.modules():  # `to_empty` would untie, and imports sympy on the way
+        for name, weight in list(part.named_parameters(recurse=False)):
+            if weight not in taken:
+                memory = torch.empty(weight.shape, device=device, dtype=dtype)
+                taken[weight] = torch.nn.Parameter(memory, requires_grad=False)
+            part.register_parameter(name, taken[weight])
+    return module
 
 
 def registered(name: str | Path) -> bool:

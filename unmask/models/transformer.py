@@ -96,11 +96,7 @@ class Transformer(nn.Module):
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
         self.norm = Norm(shape.width, shape.eps)
         self.head = nn.Linear(shape.width, shape.vocab, bias=False)
-        self.tie()
-
-    def tie(self) -> None:
-        """Moving a module off the meta device parts what was one weight: call this after."""
-        if self.shape.tied:
+        if shape.tied:
             self.head.weight = self.embed.weight
 
     def forward(
