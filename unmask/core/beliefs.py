@@ -116,7 +116,8 @@ def _draw(logits: Tensor, uniform: Float[Tensor, "n draw"], temperature: float) 
 
 def masses(logits: Float[Tensor, "n vocab"], temperature: float) -> Float[Tensor, "n vocab"]:
     """softmax(logits / temperature) up to a factor, in float64."""
-    return ((logits - logits.amax(1, keepdim=True)).double() / temperature).exp()
+    mass = logits.to(torch.float64, copy=True)  # and then in place: this is the largest tensor of a draw
+    return mass.sub_(mass.amax(1, keepdim=True)).div_(temperature).exp_()
 
 
 def invert(mass: Float[Tensor, "n vocab"], uniform: Float[Tensor, "n draw"]) -> Int[Tensor, "n draw"]:
