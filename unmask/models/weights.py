@@ -32,7 +32,7 @@ class Shards:
             place = read_json(folder / INDEX).get("weight_map")
             if not isinstance(place, dict) or not place:
                 raise UnmaskError(f"{folder / INDEX} has no weight_map: fetch the file again")
-            for name in sorted(set(place.values())):
+            for name in place.values():
                 _inside(folder, name)
             return cls(folder, place)
         if (folder / SINGLE).exists():
