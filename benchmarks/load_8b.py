@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -72,6 +73,7 @@ def by_hand(module: Transformer, tokens: Tensor, at: Tensor) -> Tensor:
         return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
 
     x = F.embedding(tokens, module.embed.weight)
+    layer: Any
     for layer in module.layers:
         seen = F.rms_norm(x, (shape.width,), layer.attention_norm.weight, shape.eps)
         q, k, v = F.linear(seen, layer.qkv.weight).view(rows, length, 3, shape.heads, -1).permute(2, 0, 3, 1, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -44,7 +45,7 @@ def published(folder: Path) -> dict[str, torch.Tensor]:
 
 def counterpart(folder: Path, family: str, shape: Shape) -> torch.nn.Module:
     """Llama for LLaDA, Qwen2 for Dream; their own causal mask is overruled by the one they are given."""
-    sizes = {
+    sizes: dict[str, Any] = {
         "hidden_size": shape.width,
         "intermediate_size": shape.hidden,
         "num_hidden_layers": shape.layers,

@@ -1,6 +1,7 @@
 """Modules of other libraries as models: what they believe is kept, and causal ones are refused."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from unmask.models import load
 from unmask.models.hf import wrap
 from unmask.models.toy import Letters
 
-SIZES = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIZES: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 VOCAB = 33
 
 
@@ -97,7 +98,7 @@ def test_a_causal_module_is_refused() -> None:
 def test_modules_and_tokenizers_that_lack_something_are_refused(bert: BertForMaskedLM) -> None:
     with pytest.raises(UnmaskError, match="the tokenizer has no mask token: say its id"):
         wrap(bert, Letters(32))
-    with pytest.raises(UnmaskError, match="gives no .logits"):
+    with pytest.raises(UnmaskError, match=r"gives no \.logits"):
         wrap(BertModel(bert.config), Reader())
     with pytest.raises(UnmaskError, match="mask_id=99"):
         wrap(bert, Reader(), mask_id=99)

@@ -10,7 +10,7 @@ import torch
 from unmask.core import UnmaskError, nearest
 from unmask.models.adapters import Shifted
 from unmask.models.folder import Folder
-from unmask.models.hub import SETTINGS, WEIGHTS, is_hub_id, snapshot
+from unmask.models.hub import SETTINGS, is_hub_id, snapshot
 from unmask.models.memory import check_fits, choose_device, choose_dtype
 from unmask.models.model import Model, model
 from unmask.models.network import Network
@@ -67,7 +67,8 @@ def load_hub(name: str, device: torch.device, dtype: str | torch.dtype | None, r
     """Settings come first, so that what cannot be used is refused before gigabytes are fetched."""
     folder = Folder.read(snapshot(name, SETTINGS, revision))
     check_fits(name, folder.shape, choose_dtype(dtype, device), device)
-    return load_folder(snapshot(name, SETTINGS + WEIGHTS, revision), device, dtype, name)
+    shards = Shards.of(folder.path, here=False)
+    return load_folder(snapshot(name, SETTINGS + shards.files, revision), device, dtype, name)
 
 
 def empty(shape: Shape, device: torch.device, dtype: torch.dtype) -> Transformer:
