@@ -198,10 +198,8 @@ def test_more_memory_than_there_is(llada: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(memory, "half_works", lambda: False)
     refused(lambda: check_fits("it", shape, torch.float32, cpu), "smaller model")
     monkeypatch.setattr(memory, "free", lambda device: 1000)
-    began = torch.empty
-    monkeypatch.setattr(torch, "empty", lambda *a, **k: pytest.fail("memory was taken before the refusal"))
+    monkeypatch.setattr("unmask.models.load.empty", lambda *a, **k: pytest.fail("memory was taken before the refusal"))
     refused(lambda: load_folder(llada), "needs about", "cpu has 1.0 kB free")
-    monkeypatch.setattr(torch, "empty", began)
 
 
 def test_memory_is_known_here() -> None:
@@ -214,6 +212,7 @@ def test_devices_and_dtypes_that_are_not(llada: Path) -> None:
     refused(lambda: load_folder(llada, device="gpu"), "unknown device 'gpu'", "did you mean 'cpu'?")
     refused(lambda: load_folder(llada, dtype="bf16"), "dtype 'bf16'", "did you mean 'bfloat16'?")
     refused(lambda: load_folder(llada, dtype=torch.int8), "dtype 'int8'")
+    refused(lambda: load_folder(llada, device="xpu:9"), "device 'xpu:9' is not there", "'cpu'")
     if not torch.cuda.is_available():
         refused(lambda: load_folder(llada, device="cuda"), "torch sees no GPU", "device='cpu'")
 
