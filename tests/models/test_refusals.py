@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +199,9 @@ def test_more_memory_than_there_is(llada: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(memory, "half_works", lambda: False)
     refused(lambda: check_fits("it", shape, torch.float32, cpu), "smaller model")
     monkeypatch.setattr(memory, "free", lambda device: 1000)
-    monkeypatch.setattr("unmask.models.load.empty", lambda *a, **k: pytest.fail("memory was taken before the refusal"))
+    monkeypatch.setattr(
+        import_module("unmask.models.load"), "empty", lambda *a, **k: pytest.fail("memory was taken before the refusal")
+    )
     refused(lambda: load_folder(llada), "needs about", "cpu has 1.0 kB free")
 
 
