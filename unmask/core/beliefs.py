@@ -52,7 +52,8 @@ class Beliefs:
     ) -> tuple[Int[Tensor, "row at draw"], Float[Tensor, "row at draw"]]:
         """Tokens of softmax(logits / temperature) by inverse CDF, with their *untempered* log p."""
         flat = uniform.flatten(0, 1)
-        token, logp = self._pass(lambda logits, places: _draw(logits, flat[places], temperature))
+        wide = flat.shape[1] * GROUP  # numbers a draw scans at each place
+        token, logp = self._pass(lambda logits, places: _draw(logits, flat[places], temperature), wide)
         return token, logp
 
     def logp(self, tokens: AtTokens) -> AtFloat:
@@ -73,9 +74,10 @@ class Beliefs:
         token, logp = self._pass(lambda logits, _: _top(logits, count))
         return token, logp
 
-    def _pass(self, reader: Callable[[Tensor, Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    def _pass(self, reader: Callable[[Tensor, Tensor], tuple[Tensor, ...]], wide: int = 1) -> tuple[Tensor, ...]:
         every = torch.arange(self.shape[0] * self.shape[1], device=self.device)
-        parts = [reader(self.logits(places), places) for places in every.split(max(1, CHUNK // self.vocab))]
+        some = max(1, CHUNK // max(self.vocab, wide))
+        parts = [reader(self.logits(places), places) for places in every.split(some)]
         results = tuple(torch.cat(part).unflatten(0, self.shape) for part in zip(*parts, strict=True))
         # On a GPU this look would wait for the device; there the driver looks at the final scores instead.
         if self.device.type == "cpu" and results[-1].isnan().any():
@@ -84,7 +86,8 @@ class Beliefs:
 
 
 def _logp(logits: Float[Tensor, "n vocab"], tokens: Int[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-    return logits.gather(1, tokens) - logits.logsumexp(1, keepdim=True)
+    total = logits.logsumexp(1, keepdim=True)
+    return logits.gather(1, tokens) - total + 0 * total  # where the total is infinite this is no number, and is refused
 
 
 def _best(logits: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
@@ -116,20 +119,21 @@ def _draw(logits: Tensor, uniform: Float[Tensor, "n draw"], temperature: float) 
 
 def masses(logits: Float[Tensor, "n vocab"], temperature: float) -> Float[Tensor, "n vocab"]:
     """softmax(logits / temperature) up to a factor, in float64."""
-    return ((logits - logits.amax(1, keepdim=True)).double() / temperature).exp()
+    mass = logits.to(torch.float64, copy=True)  # and then in place: this is the largest tensor of a draw
+    return mass.sub_(mass.amax(1, keepdim=True)).div_(temperature).exp_()
 
 
 def invert(mass: Float[Tensor, "n vocab"], uniform: Float[Tensor, "n draw"]) -> Int[Tensor, "n draw"]:
     """The first id whose cumulative mass exceeds uniform · total, found in two levels."""
-    short = -mass.shape[1] % GROUP
-    groups = torch.nn.functional.pad(mass, (0, short)).unflatten(1, (-1, GROUP))
+    size = min(GROUP, mass.shape[1])
+    groups = torch.nn.functional.pad(mass, (0, -mass.shape[1] % size)).unflatten(1, (-1, size))
     heads = groups.sum(2).cumsum(1)
     total = heads[:, -1:]
     goal = torch.minimum(uniform * total, total.nextafter(torch.zeros_like(total)))
     group = torch.searchsorted(heads, goal, right=True).clamp_(max=heads.shape[1] - 1)
     before = torch.where(group > 0, heads.gather(1, (group - 1).clamp(min=0)), 0.0)
-    inside = groups.gather(1, group[:, :, None].expand(-1, -1, GROUP))  # (n, draw, GROUP)
+    inside = groups.gather(1, group[:, :, None].expand(-1, -1, size))  # (n, draw, size)
     reached = (before[:, :, None] + inside.cumsum(2) <= goal[:, :, None]).sum(2)
     # Rounding may let a group's own sum fall short of its entry in `heads`: then its last id with mass is meant.
-    last = torch.where(inside > 0, torch.arange(GROUP, device=mass.device), 0).amax(2)
-    return group * GROUP + torch.minimum(reached, last)
+    last = torch.where(inside > 0, torch.arange(size, device=mass.device), 0).amax(2)
+    return group * size + torch.minimum(reached, last)

@@ -10,7 +10,7 @@ from torch import Tensor
 from unmask.core.beliefs import Beliefs
 from unmask.core.canvas import Canvas
 from unmask.core.denoiser import Denoiser
-from unmask.core.shapes import Columns, Rows
+from unmask.core.shapes import Columns, Int, Rows
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Metered:
         self.counts[what].index_add_(0, problem, amount)
 
 
-def merge(canvas: Canvas, at: Columns) -> tuple[Rows, Rows]:
+def merge(canvas: Canvas, at: Columns) -> tuple[Int[Tensor, " first"], Rows]:
     """The first row of every set of identical ones, and for each row its place among those."""
     words = torch.cat([canvas.problem[:, None], at, canvas.tokens], dim=1).numpy()
     seen: dict[bytes, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
 
@@ -40,6 +40,7 @@ class Frame:
     branch: Branch | None = None
 
 
+@runtime_checkable
 class Decoder(Protocol):
     """A frozen dataclass. `choice` names how the answer is chosen among the final rows."""
 

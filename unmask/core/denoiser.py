@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -11,6 +11,7 @@ from unmask.core.canvas import Canvas
 from unmask.core.shapes import Columns
 
 
+@runtime_checkable
 class Denoiser(Protocol):
     """Beliefs at column i are about the token at column i, and never about the mask token."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -58,7 +59,7 @@ class Noise:
     @classmethod
     def of(cls, canvas: Canvas, seed: int) -> Noise:
         tokens, pads = canvas.tokens[:, : canvas.start].tolist(), canvas.pad.tolist()
-        keys = [_key(row[pad:]) for row, pad in zip(tokens, pads, strict=True)]
+        keys = [key(row[pad:]) for row, pad in zip(tokens, pads, strict=True)]
         problem = torch.tensor(keys, device=canvas.tokens.device, dtype=torch.long)
         return cls(seed, problem, torch.zeros_like(problem))
 
@@ -81,6 +82,7 @@ class Noise:
         return _shift(word, 11).double() * 2.0**-53
 
 
-def _key(ids: list[int]) -> int:
+def key(ids: Sequence[int]) -> int:
+    """A problem's name among random numbers: a hash of its prompt's ids."""
     packed = struct.pack(f"<{len(ids)}q", *ids)
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little", signed=True)

@@ -14,7 +14,7 @@ from unmask.core.errors import UnmaskError, nearest
 
 T = TypeVar("T")
 Made = TypeVar("Made", bound=type)  # a decorated class keeps its own type, so its settings are known
-_TOKEN = re.compile(r"\s*([(),=]|'[^']*'|\"[^\"]*\"|[^\s(),=]+)")
+_TOKEN = re.compile(r"""\s*([(),=]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s(),=]+)""", re.DOTALL)
 
 
 class Registry(Generic[T]):
@@ -81,7 +81,7 @@ class Registry(Generic[T]):
         if isinstance(value, bool) or value is None:
             return str(value).lower()
         if isinstance(value, str) and not re.fullmatch(r"[^\s(),='\"]+", value):
-            return repr(value)
+            return "'" + re.sub(r"([\\'])", r"\\\1", value) + "'"
         return str(value)
 
     def _build(self, call: Call, settings: dict[str, Any]) -> T:
@@ -163,7 +163,7 @@ def parse(text: str) -> Call:
 def _parse_call(words: list[str], text: str) -> tuple[Call, list[str]]:
     if not words or words[0] in "(),=":
         raise UnmaskError(f"{text!r} does not read as name(key=value, …): a name is missing")
-    name, rest = words[0].strip("'\""), words[1:]
+    name, rest = _unquote(words[0]), words[1:]
     settings: dict[str, Call] = {}
     if rest[:1] != ["("]:
         return Call(name, settings), rest
@@ -180,3 +180,10 @@ def _parse_call(words: list[str], text: str) -> tuple[Call, list[str]]:
         elif rest[:1] != [")"]:
             raise UnmaskError(f"{text!r} does not read as name(key=value, …): a bracket or comma is missing")
     return Call(name, settings), rest[1:]
+
+
+def _unquote(word: str) -> str:
+    """Inside quotes a backslash keeps a quote or a backslash; anywhere else it is itself."""
+    if len(word) < 2 or word[0] not in "'\"" or word[-1] != word[0]:
+        return word
+    return re.sub(r"""\\([\\'"])""", r"\1", word[1:-1])

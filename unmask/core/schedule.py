@@ -57,17 +57,13 @@ def _default_steps(length: int, block: int, blocks: int) -> int:
 
 
 def _share(steps: int, sizes: list[int]) -> list[int]:
-    """Steps of each block: equal, the remainder to the earliest, never more than a block's masks."""
-    each, more = divmod(steps, len(sizes))
-    shares = [min(size, each + (i < more)) for i, size in enumerate(sizes)]
-    spare = steps - sum(shares)
-    for i, size in enumerate(sizes):
-        extra = min(spare, size - shares[i])
-        shares[i] += extra
-        spare -= extra
-    return shares
+    """Steps of each block: equal, the remainder one each to the earliest, never more than a block's masks."""
+    *full, short = sizes  # only the last block may hold fewer masks, and then leave steps to the others
+    last = min(short, steps // len(sizes))
+    return [*_spread(steps - last, len(full)), last] if full else [steps]
 
 
-def _spread(size: int, steps: int) -> tuple[int, ...]:
-    each, more = divmod(size, steps)
-    return tuple(each + (i < more) for i in range(steps))
+def _spread(count: int, parts: int) -> tuple[int, ...]:
+    """Equal parts, the remainder one each to the earliest."""
+    each, more = divmod(count, parts)
+    return tuple(each + (i < more) for i in range(parts))

@@ -136,10 +136,13 @@ class OrderTokenSearch:
         full = replace(full, tokens=torch.cat([completion.tokens for completion in completions]))
         scored = beams.holes[every][:, reading.scored]
         hidden = full.remask(beams.holes[every][:, reading.hidden])
-        logp = denoiser(hidden, scored).logp(full.at(scored)).sum(1)
-        score = logp.view(self.samples, -1).mean(0)
-        blocks = beams.blocks.index_copy(1, torch.tensor([step.block], device=score.device), score[:, None])
-        return replace(beams, blocks=blocks, total=blocks.sum(1) if reading.sums else score)
+        logp = denoiser(hidden, scored).logp(full.at(scored))
+        size = step.holes.start // step.block if step.block else step.holes.stop  # of every block but perhaps this one
+        fresh = torch.stack([part.sum(1) for part in logp.split(size, dim=1)], dim=1)  # (sample·row, block)
+        fresh = fresh.unflatten(0, (self.samples, -1)).mean(0)
+        before = beams.blocks[:, : step.block + 1 - fresh.shape[1]]
+        blocks = torch.cat([before, fresh, beams.blocks[:, step.block + 1 :]], dim=1)
+        return replace(beams, blocks=blocks, total=blocks.sum(1))
 
     def _prune(
         self, candidates: Beams, completion: Canvas, parent: Tensor, draw: Tensor, step: Step

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, TypeVar
 
 from unmask.core import Canvas, Denoiser, Frame, Noise, Schedule
 from unmask.core.errors import UnmaskError
 from unmask.policies.order import Order, Sight, foremost
 from unmask.policies.token import pick
+
+Case = TypeVar("Case", bound="Path")
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Path:
     def choice(self) -> str:
         return "score"
 
-    def resolved(self, length: int) -> Self:
+    def resolved(self: Case, length: int) -> Case:
         schedule = Schedule.plan(length, self.block, self.steps)
         return replace(self, block=schedule.block, steps=schedule.steps)
 

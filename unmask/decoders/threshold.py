@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,7 @@ from unmask.policies.order import foremost
 @decoder("threshold", "confidence-threshold")
 @dataclass(frozen=True)
 class Threshold:
-    sure: float = 0.9  # probability above which a position is written at once
+    sure: float = 0.9  # a position whose likeliest token has at least this probability is written at once
     block: int | None = None  # masks a block; 32, or all of them when there are fewer
 
     def __post_init__(self) -> None:
@@ -39,7 +38,7 @@ class Threshold:
     def _step(self, denoiser: Denoiser, canvas: Canvas, at: torch.Tensor, steps: torch.Tensor) -> Canvas:
         token, logp = denoiser(canvas, at).best
         masked = canvas.masked_at(at)
-        written = foremost(logp, masked, 1) | (masked & (logp > math.log(self.sure) if self.sure else masked))
+        written = foremost(logp, masked, 1) | (masked & (logp.exp() >= self.sure))
         return canvas.write(at, token, written, steps, logp)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -13,6 +13,7 @@ from unmask.core import Denoiser, Registry
 Messages = Sequence[dict[str, str]]
 
 
+@runtime_checkable
 class Text(Protocol):
     """Text ⇄ tokens of one model."""
 
@@ -34,6 +35,7 @@ class Model:
     default_length: int = 128
 
 
+@runtime_checkable
 class Source(Protocol):
     """A frozen dataclass registered under a name, from which a model can be loaded."""
 

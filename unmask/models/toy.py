@@ -121,7 +121,8 @@ class Chain(Exact):
         for i in range(1, len(seen)):
             ahead[i] = seen[i] * ((ahead[i - 1] / ahead[i - 1].sum()) @ self.move)
         for i in reversed(range(len(seen) - 1)):
-            message = self.move @ (seen[i + 1] * back[i + 1])
+            known = seen[i + 1] * back[i + 1]  # one-hot to the bit where a token is seen: what is behind it drops out
+            message = self.move @ (known / known.sum())
             back[i] = message / message.sum()
         both = ahead * back
         return both / both.sum(1, keepdim=True)

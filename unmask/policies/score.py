@@ -1,6 +1,7 @@
 """The paper's likelihoods: what is masked inside a candidate's completion, and which of it is scored.
 
-Each names two slices of the row's list of masks: the columns to mask, and the columns whose log p is summed.
+Each names two slices of the row's list of masks: the columns to mask, and the columns whose log p is summed into the
+scores of their blocks. A row's total is the sum over its blocks.
 """
 
 from __future__ import annotations
@@ -14,22 +15,21 @@ Likelihood = Literal["block", "all-blocks", "future-masked"]
 class Reading(NamedTuple):
     hidden: slice
     scored: slice
-    sums: bool  # whether the scores of blocks add up; else the newest one is the total
 
 
 def block(current: slice) -> Reading:
     """Eq. 2: the current block, re-predicted inside the full completion."""
-    return Reading(current, current, True)
+    return Reading(current, current)
 
 
 def all_blocks(current: slice) -> Reading:
-    """Eq. S4: every block so far at once; it is the total by itself."""
-    return Reading(slice(0, current.stop), slice(0, current.stop), False)
+    """Eq. S4: every block so far at once, each scored anew; their sum is the total by itself."""
+    return Reading(slice(0, current.stop), slice(0, current.stop))
 
 
 def future_masked(current: slice) -> Reading:
     """Eq. S5: the current block, with nothing known of what follows it."""
-    return Reading(slice(current.start, None), current, True)
+    return Reading(slice(current.start, None), current)
 
 
 READINGS: dict[Likelihood, Callable[[slice], Reading]] = {

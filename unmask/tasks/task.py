@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from unmask.core.registry import Registry
 
@@ -28,6 +28,7 @@ class Grade:
     note: str = ""  # why it is wrong, or with what rights a program ran
 
 
+@runtime_checkable
 class Task(Protocol):
     """A frozen dataclass whose fields are its settings; `version` changes when a grade or a prompt could."""
 

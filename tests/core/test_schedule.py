@@ -1,0 +1,85 @@
+"""Blocks and quotas, also where nothing divides."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmask.core import Schedule, UnmaskError
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[int, int, int]:
+    length = draw(st.integers(1, 80))
+    block = draw(st.integers(1, length))
+    return length, block, draw(st.integers(-(-length // block), length))
+
+
+@given(plans())
+def test_every_step_writes_and_all_masks_are_written(sizes: tuple[int, int, int]):
+    length, block, steps = sizes
+    schedule = Schedule.plan(*sizes)
+    walked = list(schedule)
+    assert [step.number for step in walked] == list(range(1, steps + 1))
+    assert all(step.quota >= 1 for step in walked)
+    for number, quotas in enumerate(schedule.quotas):
+        holes = schedule.holes(number)
+        assert sum(quotas) == holes.stop - holes.start == min(block, length - number * block)
+
+
+@given(plans())
+def test_remainders_go_to_the_earliest(sizes: tuple[int, int, int]):
+    schedule = Schedule.plan(*sizes)
+    shares = [len(quotas) for quotas in schedule.quotas]
+    assert shares[0] - shares[-1] <= 1 or len(schedule.quotas[-1]) == sum(schedule.quotas[-1])
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] - min(shares[:-1], default=shares[0]) <= 1
+    for quotas in schedule.quotas:
+        assert list(quotas) == sorted(quotas, reverse=True)
+        assert quotas[0] - quotas[-1] <= 1
+
+
+@given(plans())
+def test_exactly_one_step_of_a_block_is_its_first_and_one_its_last(sizes: tuple[int, int, int]):
+    schedule = Schedule.plan(*sizes)
+    for number in range(len(schedule.quotas)):
+        mine = [step for step in schedule if step.block == number]
+        assert [step.first for step in mine] == [True] + [False] * (len(mine) - 1)
+        assert [step.last for step in mine] == [False] * (len(mine) - 1) + [True]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "quotas"),
+    [
+        ((8, 4, 4), ((2, 2), (2, 2))),
+        ((8, 4, 5), ((2, 1, 1), (2, 2))),
+        ((7, 3, 4), ((2, 1), (3,), (1,))),
+        ((5, 4, 5), ((1, 1, 1, 1), (1,))),  # the last block has one mask and leaves its second step to the first
+        ((13, 6, 9), ((2, 2, 1, 1), (2, 2, 1, 1), (1,))),
+        ((3, 3, 2), ((2, 1),)),
+    ],
+)
+def test_schedules_that_do_not_divide(sizes: tuple[int, int, int], quotas: tuple[tuple[int, ...], ...]):
+    assert Schedule.plan(*sizes).quotas == quotas
+
+
+def test_defaults_are_blocks_of_32_and_half_as_many_steps_as_masks():
+    assert (Schedule.plan(128).block, Schedule.plan(128).steps) == (32, 64)
+    assert (Schedule.plan(20).block, Schedule.plan(20).steps) == (20, 10)
+    assert Schedule.plan(5, block=1).steps == 5
+    assert Schedule.plan(5, block=2).steps == 3  # half of 5 would leave a block without a step
+    assert Schedule.plan(1).steps == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sentence"),
+    [
+        ((8, 0, None), "block=0 does not fit: choose 1 to 8, the number of masks"),
+        ((8, 9, None), "block=9 does not fit: choose 1 to 8, the number of masks"),
+        ((8, 4, 1), "steps=1 does not fit 2 blocks of 4 over 8 masks: choose 2 to 8"),
+        ((8, 4, 9), "steps=9 does not fit 2 blocks of 4 over 8 masks: choose 2 to 8"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(sizes: tuple[int, int | None, int | None], sentence: str):
+    with pytest.raises(UnmaskError) as refusal:
+        Schedule.plan(*sizes)
+    assert str(refusal.value) == sentence

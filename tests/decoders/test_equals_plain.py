@@ -1,0 +1,104 @@
+"""Every decoder writes, token for token, what the plain transcription of the published algorithms writes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.decoders.problems import Case, paths, searches
+from tests.oracle import PLAIN, forward_of, plainly
+from unmask import plain
+from unmask.core import Branch, decode, decoder, stream
+
+NEAR = {"rel": 1e-9, "abs": 1e-9}
+
+
+def test_every_decoder_has_a_plain_transcription():
+    ours = [name for name in decoder if decoder.find(name).__module__.startswith("unmask.")]
+    assert set(ours) <= set(PLAIN), "write it plainly too, in unmask/plain.py and tests/oracle.py"
+
+
+@pytest.mark.parametrize("name", sorted(set(PLAIN) - {"order-token-search"}))
+def test_a_path_is_the_published_loop(name: str):
+    @settings(max_examples=25)
+    @given(paths(name))
+    def holds(case: Case) -> None:
+        given_, made = case.problems, case.decoder
+        results = decode(made, given_.denoiser, given_.canvas(), given_.seed)
+        for prompt, result in zip(given_.prompts, results, strict=True):
+            want = plainly(made, given_.denoiser, prompt, given_.length, given_.seed)
+            pad = int(result.canvas.pad[0])
+            assert result.canvas.tokens[0, pad:].tolist() == want.tokens
+            assert result.score == pytest.approx([want.score], **NEAR)
+
+    holds()
+
+
+def _assert_search_is_algorithm_1(case: Case) -> None:
+    given_, made = case.problems, case.decoder
+    results = decode(made, given_.denoiser, given_.canvas(), given_.seed)
+    for prompt, result in zip(given_.prompts, results, strict=True):
+        want = plainly(made, given_.denoiser, prompt, given_.length, given_.seed)
+        assert isinstance(want, plain.Search)
+        pad = int(result.canvas.pad[0])
+        assert result.canvas.tokens[:, pad:].tolist() == [beam.x.tolist() for beam in want.beams]
+        assert result.score == pytest.approx([beam.score for beam in want.beams], **NEAR)
+        assert want.tokens == result.canvas.tokens[0, pad:].tolist()
+
+
+@settings(max_examples=60)
+@given(searches())
+def test_order_token_search_is_algorithm_1(case: Case):
+    _assert_search_is_algorithm_1(case)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, derandomize=False)
+@given(searches())
+def test_order_token_search_is_algorithm_1_over_a_long_sweep(case: Case):
+    _assert_search_is_algorithm_1(case)
+
+
+def _assert_same_candidates(branch: Branch, want: list[plain.Beam]) -> None:
+    assert branch.canvas.tokens.tolist() == [beam.x.tolist() for beam in want]
+    assert branch.completion.tolist() == [list(beam.full) for beam in want]
+    assert (branch.parent.tolist(), branch.draw.tolist()) == ([b.parent for b in want], [b.draw for b in want])
+    assert branch.score.tolist() == pytest.approx([beam.score for beam in want], **NEAR)
+    assert branch.blocks.sum(1).tolist() == pytest.approx(branch.score.tolist(), **NEAR)
+    blocks = [list(beam.s) for beam in want]
+    assert torch.allclose(branch.blocks, branch.blocks.new_tensor(blocks), rtol=0, atol=1e-9)
+
+
+@settings(max_examples=40)
+@given(searches(), st.sampled_from([1, 4]))
+def test_every_candidate_of_every_branch_is_algorithm_1s(case: Case, rows_at_once: int):
+    given_, made = case.problems, case.decoder
+    alone = dataclasses.replace(given_, prompts=given_.prompts[:1])
+    frames = list(stream(made, alone.denoiser, alone.canvas(), alone.seed))
+    want = plainly(made, alone.denoiser, alone.prompts[0], alone.length, alone.seed, rows_at_once=rows_at_once)
+    assert isinstance(want, plain.Search)
+    branches = [frame.branch for frame in frames if frame.branch is not None]
+    assert len(branches) == len(want.branches)
+    for branch, candidates in zip(branches, want.branches, strict=True):
+        _assert_same_candidates(branch, candidates)
+
+
+@settings(max_examples=25)
+@given(searches())
+def test_the_plain_search_itself_asks_the_published_number_of_rows(case: Case):
+    given_, made = case.problems, case.decoder
+    asked = 0
+    forward = forward_of(given_.denoiser)
+
+    def counted(tokens: torch.Tensor) -> torch.Tensor:
+        nonlocal asked
+        asked += len(tokens)
+        return forward(tokens)
+
+    mask_id = given_.denoiser.mask_id
+    plain.order_token_search(counted, given_.prompts[0], given_.length, mask_id, seed=given_.seed, **vars(made))
+    assert asked == made.rows(given_.masks[0])

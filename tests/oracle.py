@@ -1,0 +1,55 @@
+"""The plain transcription driven with the settings of a registered decoder."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask import plain
+from unmask.core import Canvas, Decoder, Denoiser, decoder
+
+
+def forward_of(denoiser: Denoiser) -> plain.Forward:
+    """Whole logits of any rows, MASK's own included where the model gives one."""
+
+    def forward(tokens: Tensor) -> Tensor:
+        canvas = Canvas.blank(tokens.tolist(), 0, denoiser.mask_id, infill=True, dtype=denoiser.dtype)
+        every = torch.arange(tokens.shape[1]).expand_as(tokens)
+        beliefs = denoiser(canvas, every)
+        return beliefs.read(torch.arange(tokens.numel())).unflatten(0, (tokens.shape[0], tokens.shape[1]))
+
+    return forward
+
+
+def _path(order: plain.Order) -> Callable[..., plain.Path]:
+    def run(*args: Any, **settings: Any) -> plain.Path:
+        return plain.one_path(*args, order=order, **settings)
+
+    return run
+
+
+PLAIN: dict[str, Callable[..., plain.Path | plain.Search]] = {
+    "low-confidence": _path("low-confidence"),
+    "random": _path("random"),
+    "left-to-right": _path("left-to-right"),
+    "margin": _path("margin"),
+    "entropy": _path("entropy"),
+    "threshold": plain.threshold,
+    "order-token-search": plain.order_token_search,
+}
+
+
+def plainly(
+    made: Decoder, denoiser: Denoiser, prompt: Sequence[int], length: int, seed: int = 0, **more: Any
+) -> plain.Path | plain.Search:
+    """What the oracle says this decoder does with one problem."""
+    name = decoder.name(made)
+    settings: dict[str, Any] = vars(made) | more
+    if name != "threshold":  # which draws nothing
+        settings["seed"] = seed
+    assert dataclasses.is_dataclass(made)
+    return PLAIN[name](forward_of(denoiser), prompt, length, denoiser.mask_id, **settings)

@@ -1,0 +1,274 @@
+"""LLaDA's published loop (arXiv 2502.09992) and Algorithm 1 of Order-Token Search (arXiv 2601.20339), plainly.
+
+One problem at a time, whole logits, a draw at every masked position, a Python loop over beams. It shares the addressed
+noise with the rest of the package and nothing else, so that it can be the oracle of the tests and the baseline of the
+benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unmask.core.errors import UnmaskError
+from unmask.core.noise import Noise, Purpose, key
+
+Forward = Callable[[Tensor], Tensor]  # tokens (row, pos) -> logits (row, pos, vocab)
+Order = Literal["low-confidence", "random", "left-to-right", "margin", "entropy"]
+Likelihood = Literal["block", "all-blocks", "future-masked"]
+
+
+@dataclass(frozen=True)
+class Path:
+    """What a single path wrote."""
+
+    tokens: list[int]  # prompt and answer
+    score: float  # sum of log p of each token when it was written
+    steps: int
+
+
+@dataclass(frozen=True)
+class Beam:
+    """A row of the search, or a candidate to become one."""
+
+    x: Tensor  # (pos,)
+    noise: Noise  # the stream of this row alone
+    s: tuple[float, ...]  # the score of each block; 0 for those not reached
+    score: float = 0.0
+    full: tuple[int, ...] = ()  # the completion it was scored in
+    parent: int = 0
+    draw: int = 0
+
+
+@dataclass(frozen=True)
+class Search:
+    tokens: list[int]  # prompt and answer
+    score: float
+    beams: list[Beam]  # the last ones, best first
+    branches: list[list[Beam]]  # the candidates of every search step, by parent, then draw
+
+
+def one_path(
+    forward: Forward,
+    prompt: Sequence[int],
+    length: int,
+    mask_id: int,
+    *,
+    order: Order = "low-confidence",
+    block: int | None = None,
+    steps: int | None = None,
+    temperature: float = 0.0,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+) -> Path:
+    """The published loop: at each step draw everything, write the quota the order ranks first."""
+    x, noise, score, number = *start(prompt, length, mask_id, seed, device), 0.0, 0
+    for number, _, here, quota, _ in plan(x, mask_id, block, steps):
+        l = logits(forward, x[None], mask_id)[0]
+        x0 = complete(x, l, mask_id, noise, "token", number, 0, temperature)
+        logp = chosen(l, x0)
+        written = best(rank(order, l, logp, noise, number), here[x[here] == mask_id], quota)
+        x[written] = x0[written]
+        score += float(logp[written].sum())
+    return Path(x.tolist(), score, number)
+
+
+def threshold(
+    forward: Forward,
+    prompt: Sequence[int],
+    length: int,
+    mask_id: int,
+    *,
+    sure: float = 0.9,
+    block: int | None = None,
+    device: torch.device | str = "cpu",
+) -> Path:
+    """Fast-dLLM (arXiv 2505.22618): write the likeliest token wherever its p is at least `sure`, or at the surest."""
+    x, noise, score, number = *start(prompt, length, mask_id, 0, device), 0.0, 0
+    for here in blocks(x, mask_id, block):
+        while len(masked := here[x[here] == mask_id]):
+            number += 1
+            l = logits(forward, x[None], mask_id)[0]
+            x0 = complete(x, l, mask_id, noise, "token", number, 0, temperature=0.0)
+            logp = chosen(l, x0)
+            written = best(logp, masked, max(1, int((logp[masked].exp() >= sure).sum())))
+            x[written] = x0[written]
+            score += float(logp[written].sum())
+    return Path(x.tolist(), score, number)
+
+
+def order_token_search(
+    forward: Forward,
+    prompt: Sequence[int],
+    length: int,
+    mask_id: int,
+    *,
+    beams: int = 4,
+    block: int | None = None,
+    steps: int | None = None,
+    temperature: float = 0.4,
+    interval: int | None = None,
+    likelihood: Likelihood = "block",
+    samples: int = 1,
+    rows_at_once: int = 1,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+) -> Search:
+    """Algorithm 1; a comment gives the lines of each part."""
+    x, noise = start(prompt, length, mask_id, seed, device)
+    spans = blocks(x, mask_id, block)
+    branches: list[list[Beam]] = []
+    rows = [Beam(x, child(noise, i, 0), (0.0,) * len(spans)) for i in range(beams)]  # 2: K identical beams
+    for number, b, here, quota, last in plan(x, mask_id, block, steps):  # 3
+        states = torch.stack([row.x for row in rows])
+        ls = torch.cat([logits(forward, part, mask_id) for part in states.split(rows_at_once)])  # 4
+        search = last or (interval is not None and number % interval == 0)  # 5
+        candidates: list[Beam] = []  # 6
+        for parent, (row, l) in enumerate(zip(rows, ls, strict=True)):  # 7, 24
+            draws = range(beams if search else 1)  # 9
+            x0s = [complete(row.x, l, mask_id, row.noise, "token", number, i, temperature) for i in draws]  # 10, 11
+            afters = [transfer(row.x, x0, l, here, quota, mask_id) for x0 in x0s]  # 12, 27
+            if not search:
+                candidates.append(Beam(afters[0], row.noise, row.s, row.score))
+                continue
+            streams = [child(row.noise, i, number) for i in draws]
+            fulls = [  # 13: every candidate's own draw, then M-1 that refill what it leaves masked
+                [x0] + [complete(after, l, mask_id, mine, "sample", number, m, temperature) for m in range(1, samples)]
+                for x0, after, mine in zip(x0s, afters, streams, strict=True)
+            ]
+            flat = [full for candidate in fulls for full in candidate]
+            scores = block_scores(forward, flat, spans, b, likelihood, mask_id, rows_at_once)  # 14, 15
+            for i, mean in zip(draws, scores.unflatten(0, (-1, samples)).mean(1).tolist(), strict=True):
+                s = tuple(mean) if likelihood == "all-blocks" else (*row.s[:b], mean[b], *row.s[b + 1 :])  # 16
+                full = tuple(x0s[i].tolist())
+                candidates.append(Beam(afters[i], streams[i], s, sum(s), full, parent, i))  # 17, 18
+        rows = candidates
+        if search:
+            branches.append(candidates)
+            rows = sorted(candidates, key=lambda candidate: -candidate.score)[:beams]  # 21; a sort keeps ties in order
+    return Search(rows[0].x.tolist(), rows[0].score, rows, branches)  # 31
+
+
+def block_scores(
+    forward: Forward,
+    fulls: Sequence[Tensor],
+    spans: Sequence[Tensor],
+    b: int,
+    likelihood: Likelihood,
+    mask_id: int,
+    rows_at_once: int = 1,
+) -> Tensor:
+    """Eq. 2, S4, S5: hide blocks of each completion, predict them in one pass, sum log p: (completion, block)."""
+    hidden = {"block": spans[b : b + 1], "all-blocks": spans[: b + 1], "future-masked": spans[b:]}[likelihood]
+    scored = range(b + 1) if likelihood == "all-blocks" else [b]
+    full = torch.stack(list(fulls))
+    blank = full.index_fill(1, torch.cat(list(hidden)), mask_id)
+    parts = zip(blank.split(rows_at_once), full.split(rows_at_once), strict=True)
+    logp = torch.cat([chosen(logits(forward, part, mask_id), tokens) for part, tokens in parts])
+    zero = torch.zeros_like(logp[:, 0])
+    return torch.stack([logp[:, span].sum(1) if i in scored else zero for i, span in enumerate(spans)], dim=1)
+
+
+def start(
+    prompt: Sequence[int], length: int, mask_id: int, seed: int, device: torch.device | str
+) -> tuple[Tensor, Noise]:
+    """[prompt; MASK^L] and the root of its noise. Masks inside the prompt are filled in like any other."""
+    x = torch.tensor([*prompt, *[mask_id] * length], device=device)
+    problem = torch.tensor([key(prompt)], device=device)
+    return x, Noise(seed, problem, torch.zeros_like(problem))
+
+
+def child(noise: Noise, draw: int, step: int) -> Noise:
+    zero = torch.zeros_like(noise.problem)
+    return noise.children(zero, zero + draw, step)
+
+
+def blocks(x: Tensor, mask_id: int, block: int | None) -> list[Tensor]:
+    """The masked positions, left to right, `block` at a time."""
+    holes = (x == mask_id).nonzero()[:, 0]
+    block = min(32, len(holes)) if block is None else block
+    if not 1 <= block <= len(holes):
+        raise UnmaskError(f"block={block} does not fit {len(holes)} masks")
+    return list(holes.split(block))
+
+
+def plan(x: Tensor, mask_id: int, block: int | None, steps: int | None) -> Iterator[tuple[int, int, Tensor, int, bool]]:
+    """(step counted from 1, block, its positions, writes, whether it is the block's last step)."""
+    spans = blocks(x, mask_id, block)
+    sizes = [len(span) for span in spans]
+    if steps is None:
+        steps = sum(sizes) if sizes[0] == 1 else max(len(sizes), sum(sizes) // 2)
+    if not len(sizes) <= steps <= sum(sizes):
+        raise UnmaskError(f"steps={steps} does not fit {len(sizes)} blocks over {sum(sizes)} masks")
+    number = 0
+    for b, share in enumerate(deal(steps, sizes)):
+        quotas = deal(sizes[b], [sizes[b]] * share)
+        for i, quota in enumerate(quotas):
+            number += 1
+            yield number, b, spans[b], quota, i == share - 1
+
+
+def deal(count: int, room: Sequence[int]) -> list[int]:
+    """Hand out `count` one each, in rounds, the earliest first, to whoever has room."""
+    hands = [0] * len(room)
+    while count:
+        for i, most in enumerate(room):
+            if count and hands[i] < most:
+                hands[i] += 1
+                count -= 1
+    return hands
+
+
+def logits(forward: Forward, x: Tensor, mask_id: int) -> Tensor:
+    """(row, pos, vocab), in float32 or better, MASK never a candidate."""
+    l = forward(x)
+    l = l.clone() if l.dtype == torch.float64 else l.float().clone()
+    l[..., mask_id] = -torch.inf
+    return l
+
+
+def complete(
+    x: Tensor, l: Tensor, mask_id: int, noise: Noise, purpose: Purpose, step: int, index: int, temperature: float
+) -> Tensor:
+    """Every mask replaced by a draw of softmax(l / temperature): the first id whose cumulative mass exceeds u·total."""
+    at = (x == mask_id).nonzero()[:, 0]
+    if temperature == 0:
+        return x.index_put((at,), l[at].argmax(-1))
+    u = noise.uniform(purpose, step, at[None], draws=index + 1)[0, :, index]
+    mass = (l[at].double() / temperature).softmax(-1).cumsum(-1)
+    goal = u * mass[:, -1]
+    return x.index_put((at,), torch.searchsorted(mass, goal[:, None], right=True)[:, 0])
+
+
+def transfer(x: Tensor, x0: Tensor, l: Tensor, here: Tensor, quota: int, mask_id: int) -> Tensor:
+    """The surest `quota` draws of the block written, the others thrown away: low-confidence remasking."""
+    written = best(chosen(l, x0), here[x[here] == mask_id], quota)
+    return x.index_put((written,), x0[written])
+
+
+def chosen(l: Tensor, tokens: Tensor) -> Tensor:
+    """Untempered log p of the tokens."""
+    return l.log_softmax(-1).gather(-1, tokens[..., None])[..., 0]
+
+
+def rank(order: Order, l: Tensor, logp: Tensor, noise: Noise, step: int) -> Tensor:
+    """Of every position, how early it should be written: the highest first."""
+    places = torch.arange(len(l), device=l.device)
+    if order == "low-confidence":
+        return logp
+    if order == "random":
+        return noise.uniform("order", step, places[None])[0, :, 0]
+    if order == "left-to-right":
+        return -places
+    if order == "margin":
+        return l.softmax(-1).sort(descending=True).values[:, :2] @ l.new_tensor([1.0, -1.0])
+    return torch.special.entr(l.softmax(-1)).sum(-1).neg()
+
+
+def best(ranks: Tensor, among: Tensor, count: int) -> Tensor:
+    """The positions of the highest ranks; ties go to the lowest position."""
+    return among[ranks[among].sort(descending=True, stable=True).indices[:count]]
