@@ -1,8 +1,51 @@
 """Decode masked diffusion language models by searching over order and tokens."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from unmask import environment
 from unmask.version import __version__
 
 environment.prepare()
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from unmask.api import Moment as Moment
+    from unmask.api import fill as fill
+    from unmask.api import generate as generate
+    from unmask.api import load as load
+    from unmask.api import stream as stream
+    from unmask.core import UnmaskError as UnmaskError
+    from unmask.core import reseed as reseed
+    from unmask.models import Model as Model
+    from unmask.models.hf import wrap as wrap
+    from unmask.runs.output import Output as Output
+    from unmask.runs.trace import Trace as Trace
+
+# Names that need torch are found when they are first asked for: importing unmask costs nothing.
+_HOMES = {
+    "Model": "unmask.models",
+    "Moment": "unmask.api",
+    "Output": "unmask.runs.output",
+    "Trace": "unmask.runs.trace",
+    "UnmaskError": "unmask.core",
+    "fill": "unmask.api",
+    "generate": "unmask.api",
+    "load": "unmask.api",
+    "reseed": "unmask.core",
+    "stream": "unmask.api",
+    "wrap": "unmask.models.hf",
+}
+
+__all__ = ["__version__", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unmask' has no attribute {name!r}")
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

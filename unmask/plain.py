@@ -179,7 +179,7 @@ def start(
     """[prompt; MASK^L] and the root of its noise. Masks inside the prompt are filled in like any other."""
     x = torch.tensor([*prompt, *[mask_id] * length], device=device)
     problem = torch.tensor([key(prompt)], device=device)
-    return x, Noise(seed, problem, torch.zeros_like(problem))
+    return x, Noise.root(problem, seed)
 
 
 def child(noise: Noise, draw: int, step: int) -> Noise:

@@ -3,7 +3,7 @@
 from unmask.core.beliefs import Beliefs
 from unmask.core.canvas import Canvas
 from unmask.core.cost import Cost, Metered
-from unmask.core.decode import Decoded, decode, stream
+from unmask.core.decode import Adapter, Decoded, Watch, decode, stream
 from unmask.core.decoder import Branch, Decoder, Frame, decoder
 from unmask.core.denoiser import Denoiser
 from unmask.core.errors import UnmaskError, nearest
@@ -12,6 +12,7 @@ from unmask.core.registry import Registry
 from unmask.core.schedule import Schedule, Step
 
 __all__ = [
+    "Adapter",
     "Beliefs",
     "Branch",
     "Canvas",
@@ -26,6 +27,7 @@ __all__ = [
     "Schedule",
     "Step",
     "UnmaskError",
+    "Watch",
     "decode",
     "decoder",
     "nearest",

@@ -41,6 +41,11 @@ class Beliefs:
 
         return replace(self, read=read, shape=(len(index), width))
 
+    def at(self, place: Rows) -> Beliefs:
+        """Beliefs at one asked position of each row."""
+        width = self.shape[1]
+        return replace(self, read=lambda rows: self.read(rows * width + place[rows]), shape=(self.shape[0], 1))
+
     @cached_property
     def best(self) -> tuple[AtTokens, AtFloat]:
         """The likeliest token and its log p; ties go to the lowest id."""

@@ -66,8 +66,9 @@ class Metered:
 
 def merge(canvas: Canvas, at: Columns) -> tuple[Int[Tensor, " first"], Rows]:
     """The first row of every set of identical ones, and for each row its place among those."""
-    words = torch.cat([canvas.problem[:, None], at, canvas.tokens], dim=1).numpy()
+    words = torch.cat([canvas.problem[:, None], at, canvas.tokens], dim=1).cpu().numpy()
     seen: dict[bytes, int] = {}
     leader = [seen.setdefault(row.tobytes(), i) for i, row in enumerate(words)]
     rank = {row: i for i, row in enumerate(seen.values())}
-    return torch.tensor(list(rank)), torch.tensor([rank[row] for row in leader])
+    device = canvas.tokens.device
+    return torch.tensor(list(rank), device=device), torch.tensor([rank[row] for row in leader], device=device)

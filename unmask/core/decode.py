@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -15,6 +16,11 @@ from unmask.core.decoder import Decoder, Frame
 from unmask.core.denoiser import Denoiser
 from unmask.core.errors import UnmaskError
 from unmask.core.noise import Noise
+
+# What stands between the meter and the decoder: guidance, suppression, early end. Sees the canvas before it is written.
+Adapter = Callable[[Denoiser, Canvas], Denoiser]
+# Shown every frame, after the numbers its problems have in the canvas that was handed in.
+Watch = Callable[[list[int], Frame], None]
 
 
 @dataclass(frozen=True)
@@ -41,22 +47,40 @@ def stream(decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0) 
         yield frame
 
 
-def decode(decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0) -> list[Decoded]:
+def decode(
+    decoder: Decoder,
+    denoiser: Denoiser,
+    canvas: Canvas,
+    seed: int = 0,
+    *,
+    adapt: Adapter | None = None,
+    watch: Watch | None = None,
+) -> list[Decoded]:
     """The final rows of every problem, in the canvas's order, whatever their numbers of masks."""
     results: dict[int, Decoded] = {}
     for group in _alike(canvas):
-        part = canvas.rows(group)
-        results |= zip(group.tolist(), _decode_alike(decoder, denoiser, part, seed), strict=True)
+        numbers = group.tolist()
+        show = partial(watch, numbers) if watch else None
+        part = _decode_alike(decoder, denoiser, canvas.rows(group), seed, adapt, show)
+        results |= zip(numbers, part, strict=True)
     return [results[row] for row in range(len(canvas))]
 
 
-def _decode_alike(decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int) -> list[Decoded]:
-    canvas = _numbered(canvas)
+def _decode_alike(
+    decoder: Decoder,
+    denoiser: Denoiser,
+    canvas: Canvas,
+    seed: int,
+    adapt: Adapter | None,
+    show: Callable[[Frame], None] | None,
+) -> list[Decoded]:
+    canvas = numbered(canvas)
     meter = Metered(denoiser, len(canvas))
+    adapted = adapt(meter, canvas) if adapt else meter
     began = time.perf_counter()
     if denoiser.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(denoiser.device)
-    frame = last(stream(decoder, meter, canvas, seed))
+    frame = last(_shown(stream(decoder, adapted, canvas, seed), show))
     if frame.score.isnan().any():
         raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
     memory = torch.cuda.max_memory_allocated(denoiser.device) if denoiser.device.type == "cuda" else 0
@@ -67,6 +91,13 @@ def _decode_alike(decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: in
         cost = Cost(meter.calls, *counts, seconds=seconds, memory=memory)
         results.append(Decoded(frame.canvas.rows(mine), frame.score[mine].tolist(), cost))
     return results
+
+
+def _shown(frames: Iterator[Frame], show: Callable[[Frame], None] | None) -> Iterator[Frame]:
+    for frame in frames:
+        if show:
+            show(frame)
+        yield frame
 
 
 def last(frames: Iterator[Frame]) -> Frame:
@@ -93,7 +124,7 @@ def _alike(canvas: Canvas) -> list[torch.Tensor]:
     return [(counts == count).nonzero()[:, 0] for count in counts.unique().tolist()]
 
 
-def _numbered(canvas: Canvas) -> Canvas:
+def numbered(canvas: Canvas) -> Canvas:
     """Problems are numbered within their own group, so that costs can be counted by them."""
     rows = torch.arange(len(canvas), device=canvas.tokens.device)
-    return Canvas(**{**vars(canvas), "problem": rows, "source": rows})
+    return replace(canvas, problem=rows, source=rows)

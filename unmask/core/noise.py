@@ -45,14 +45,18 @@ def reseed(seed: int, sample: int) -> int:
     """The seed of the n-th independent sample under a seed; sample 0 is the seed itself."""
     if sample == 0:
         return seed
-    return int(mix(mix(torch.tensor(_signed(seed % (1 << 64))), 0x5A3D), sample)) & ((1 << 53) - 1)
+    return int(_resown(torch.tensor(_signed(seed % (1 << 64))), torch.tensor(sample)))
+
+
+def _resown(seed: Tensor, sample: Tensor) -> Tensor:
+    return torch.where(sample == 0, seed, mix(mix(seed, 0x5A3D), sample) & ((1 << 53) - 1))
 
 
 @dataclass(frozen=True)
 class Noise:
     """One stream of random numbers a row."""
 
-    seed: int
+    seed: Rows  # one for all, unless rows are samples of a repeated decoding
     problem: Rows  # a hash of the prompt's ids: not its place in a file or batch
     lineage: Rows  # 0 at the root; forks give every live row its own
 
@@ -60,22 +64,28 @@ class Noise:
     def of(cls, canvas: Canvas, seed: int) -> Noise:
         tokens, pads = canvas.tokens[:, : canvas.start].tolist(), canvas.pad.tolist()
         keys = [key(row[pad:]) for row, pad in zip(tokens, pads, strict=True)]
-        problem = torch.tensor(keys, device=canvas.tokens.device, dtype=torch.long)
-        return cls(seed, problem, torch.zeros_like(problem))
+        return cls.root(torch.tensor(keys, device=canvas.tokens.device, dtype=torch.long), seed)
 
-    def again(self, sample: int) -> Noise:
+    @classmethod
+    def root(cls, problem: Rows, seed: int) -> Noise:
+        return cls(torch.full_like(problem, _signed(seed % (1 << 64))), problem, torch.zeros_like(problem))
+
+    def again(self, sample: int | Rows) -> Noise:
         """Noise of the n-th independent sample: what a run under `reseed(seed, n)` sees."""
-        return replace(self, seed=reseed(self.seed, sample))
+        return replace(self, seed=_resown(self.seed, torch.as_tensor(sample, device=self.seed.device)))
+
+    def rows(self, index: Int[Tensor, " new"]) -> Noise:
+        """Row i of the result has the stream of row index[i]."""
+        return Noise(self.seed[index], self.problem[index], self.lineage[index])
 
     def children(self, parent: Int[Tensor, " new"], draw: Int[Tensor, " new"], step: int) -> Noise:
         """Row i comes from row parent[i] by draw[i]. Draw 0 keeps its parent's stream, others get their own."""
-        lineage = self.lineage[parent]
-        lineage = torch.where(draw == 0, lineage, mix(mix(lineage, step), draw))
-        return replace(self, problem=self.problem[parent], lineage=lineage)
+        rows = self.rows(parent)
+        return replace(rows, lineage=torch.where(draw == 0, rows.lineage, mix(mix(rows.lineage, step), draw)))
 
     def uniform(self, purpose: Purpose, step: int, places: Columns, draws: int = 1) -> Float[Tensor, "row at draw"]:
         """Uniform in [0, 1) with 53 bits, one a row, place and draw."""
-        word = mix(torch.full_like(self.problem, _signed(self.seed % (1 << 64))), self.problem)
+        word = mix(self.seed, self.problem)
         word = mix(mix(word, self.lineage), (_PURPOSES[purpose] << 32) | step)
         draw = torch.arange(draws, device=word.device)
         word = mix(mix(word[:, None, None], draw), places[:, :, None])

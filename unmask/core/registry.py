@@ -69,13 +69,14 @@ class Registry(Generic[T]):
     def spec(self, value: T) -> str:
         """The text form of an object, every setting written out."""
         settings = (
-            f"{field.name.replace('_', '-')}={self._word(getattr(value, field.name))}"
+            f"{field.name.replace('_', '-')}={self.word(getattr(value, field.name))}"
             for field in dataclasses.fields(value)  # type: ignore[arg-type]
         )
         inside = ", ".join(settings)
         return f"{self.name(value)}({inside})" if inside else self.name(value)
 
-    def _word(self, value: Any) -> str:
+    def word(self, value: Any) -> str:
+        """A setting's value as it is written in a spec."""
         if dataclasses.is_dataclass(value):
             return self.spec(typing.cast(T, value))
         if isinstance(value, bool) or value is None:

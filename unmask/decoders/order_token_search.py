@@ -153,10 +153,9 @@ class OrderTokenSearch:
         best = (best + torch.arange(len(totals), device=best.device)[:, None] * self.beams**2).flatten()
         kept = torch.zeros_like(parent, dtype=torch.bool).scatter(0, best, True)
         branch = Branch(candidates.canvas, completion.tokens, parent, draw, candidates.total, candidates.blocks, kept)
-        noise = candidates.noise
         survivors = Beams(
             replace(candidates.canvas.rows(best), source=parent[best]),
-            replace(noise, problem=noise.problem[best], lineage=noise.lineage[best]),
+            candidates.noise.rows(best),
             candidates.blocks[best],
             candidates.total[best],
             candidates.holes[best],

@@ -35,7 +35,9 @@ class Network:
         hidden = self.hidden(canvas, at).flatten(0, 1)
 
         def read(places: Tensor) -> Tensor:
-            return self.module.logits(hidden[places])
+            # A place alone would be a product of a matrix and a vector, which adds up in another order.
+            several = places if len(places) > 1 else places.expand(2)
+            return self.module.logits(hidden[several])[: len(places)]
 
         shape = (at.shape[0], at.shape[1])
         return Beliefs(read, shape, self.module.shape.vocab, self.mask_id, self.device)

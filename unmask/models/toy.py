@@ -140,6 +140,8 @@ def _made(name: str, denoiser: Denoiser, letters: int) -> Model:
 @model("toy-joint")
 @dataclass(frozen=True)
 class ToyJoint:
+    """A random table of all sequences: answers any mask pattern exactly, for a dozen positions."""
+
     letters: int = 4
     seed: int = 0
     sharpness: float = 1.0  # spread of the log-probabilities
@@ -153,6 +155,8 @@ class ToyJoint:
 @model("toy-chain")
 @dataclass(frozen=True)
 class ToyChain:
+    """A random Markov chain: answers any mask pattern exactly, at any length."""
+
     letters: int = 8
     seed: int = 0
     sharpness: float = 2.0
@@ -168,6 +172,8 @@ class ToyChain:
 @model("toy-transformer")
 @dataclass(frozen=True)
 class ToyTransformer:
+    """The real network with random weights."""
+
     letters: int = 32
     width: int = 32
     layers: int = 2

@@ -1,0 +1,253 @@
+"""unmask.generate, stream and fill: prompts of every kind in, texts with rows, scores and cost out."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import unmask
+from unmask.core import Canvas, decode, decoder
+from unmask.decoders import LowConfidence
+from unmask.models.guidance import Guided
+
+CHAIN = "toy-chain(seed=1)"
+
+
+@pytest.fixture(scope="module")
+def chain() -> unmask.Model:
+    return unmask.load(CHAIN)
+
+
+@pytest.fixture(scope="module")
+def transformer() -> unmask.Model:
+    return unmask.load("toy-transformer(letters=6)", dtype="float64")
+
+
+ALONE = """
+import sys, unmask
+assert "torch" not in sys.modules
+dir(unmask)
+chain = unmask.load("toy-chain")
+assert "torch" in sys.modules
+
+# Types are not checked here as they are under test: the refusals are our own.
+for prompt, settings, sentence in [
+    (7, {}, "not int"),
+    (None, {}, "not NoneType"),
+    ([None], {}, "not NoneType"),
+    ([["abc"]], {}, "not list"),
+    ("abc", {"length": 4.0}, "give a whole number"),
+    ("abc", {"seed": "x"}, "give a whole number"),
+    ("abc", {"guidance": "much"}, "choose 0"),
+    ("abc", {"stop": [7]}, "stop string"),
+    ("abc", {"decoder": 7}, "not int"),
+    ("abc", {"batch": "x"}, "choose 1"),
+]:
+    try:
+        unmask.generate(chain, prompt, **settings)
+    except unmask.UnmaskError as error:
+        assert sentence in str(error), (sentence, error)
+    else:
+        raise AssertionError(sentence)
+"""
+
+
+def test_importing_unmask_does_not_import_torch_and_wrong_types_are_refused():
+    subprocess.run([sys.executable, "-c", ALONE], check=True)
+
+
+def test_every_exported_name_is_there():
+    for name in unmask.__all__:
+        assert getattr(unmask, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'generat'"):
+        unmask.generat  # noqa: B018  # pyright: ignore
+
+
+def test_text_messages_and_ids_are_one_prompt_and_lists_of_them_are_many(chain):
+    ids = chain.text.encode("abc")
+    message = [{"role": "user", "content": "abc"}]
+    alone = unmask.generate(chain, "abc", length=6)
+    assert unmask.generate(chain, ids, length=6).text == alone.text
+    assert unmask.generate(chain, message, length=6).text == alone.text
+    assert unmask.generate(CHAIN, "abc", length=6).text == alone.text
+    for many in (["abc", "b"], [message, [{"role": "user", "content": "b"}]], [ids, chain.text.encode("b")]):
+        outputs = unmask.generate(chain, many, length=6)
+        assert isinstance(outputs, list)
+        assert outputs[0].text == alone.text
+        assert len(outputs) == 2
+
+
+def test_an_output_carries_its_rows_scores_cost_and_settings(chain):
+    output = unmask.generate(chain, "abc", decoder="ots(beams=3, block=4)", length=8, seed=5)
+    assert output.rows[output.chosen].text == output.text
+    assert output.rows[output.chosen].score == output.score == max(row.score for row in output.rows)
+    assert output.cost.rows == decoder.make("ots(beams=3, block=4)").rows(8)
+    assert output.decoder == (
+        "order-token-search(beams=3, block=4, steps=4, temperature=0.4, interval=none, likelihood=block, samples=1)"
+    )
+    assert output.seed == output.settings["seed"] == 5
+    assert output.trace is None
+    again = unmask.generate(chain, "abc", decoder=output.decoder, length=8, seed=output.seed)
+    assert [row.ids for row in again.rows] == [row.ids for row in output.rows]
+
+
+def test_a_decoder_may_be_an_object_and_the_length_the_models_own(chain):
+    output = unmask.generate(chain, "abc", decoder=LowConfidence(temperature=0.5))
+    assert len(output.rows[0].ids) == 3 + chain.default_length
+
+
+def test_results_do_not_depend_on_the_batch(transformer):
+    prompts = ["ab", "abcde", "a", "cc"]
+    one = unmask.generate(transformer, prompts, decoder="ots(beams=2)", length=6, batch=1)
+    all_ = unmask.generate(transformer, prompts, decoder="ots(beams=2)", length=6, batch=16)
+    assert [output.rows for output in one] == [output.rows for output in all_]
+
+
+def test_the_text_ends_at_the_first_end_of_text_and_at_stop_strings(chain):
+    output = unmask.generate(chain, "abc", decoder="left-to-right(temperature=3.0)", length=30, seed=2)
+    whole = chain.text.decode(output.rows[0].ids[3:])
+    assert "." in whole
+    assert output.text == whole.partition(".")[0]
+    middle = output.text[2]
+    cut = unmask.generate(chain, "abc", decoder="left-to-right(temperature=3.0)", length=30, seed=2, stop=["zz", middle])
+    assert cut.text == output.text.partition(middle)[0]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 3.0])
+def test_suppression_works_at_any_temperature(chain, temperature: float):
+    def ends(suppress: bool) -> int:
+        outputs = [
+            unmask.generate(
+                chain, "abc", decoder=f"random(temperature={temperature})", length=24, seed=seed, suppress=suppress
+            )
+            for seed in range(6)
+        ]
+        return sum(chain.text.decode(output.rows[0].ids).count(".") for output in outputs)
+
+    assert ends(suppress=True) == 0
+    if temperature:
+        assert ends(suppress=False) > 0
+
+
+def test_guidance_doubles_the_rows_and_masks_what_was_given(transformer):
+    plain = unmask.generate(transformer, ["abc", "e"], decoder="ots(beams=2)", length=6)
+    guided = unmask.generate(transformer, ["abc", "e"], decoder="ots(beams=2)", length=6, guidance=2.0)
+    assert [output.cost.rows for output in guided] == [2 * output.cost.rows for output in plain]
+    assert guided[0].settings["guidance"] == 2.0
+    canvas = Canvas.blank([[1, 2, 3], [4]], 4, 6, dtype=torch.float64)
+    hidden = Canvas.blank([[6, 6, 6], [6]], 4, 6, infill=True, dtype=torch.float64)
+    at = canvas.holes
+    adapter = Guided(transformer.denoiser, canvas.real & ~canvas.masked, 2.0)
+    given, not_given = (transformer.denoiser(one, at).logits(torch.arange(8)) for one in (canvas, hidden))
+    expected = not_given + 3.0 * (given - not_given)
+    found = adapter(canvas, at).logits(torch.arange(8))
+    assert torch.allclose(found[:, :6], expected[:, :6])
+
+
+def test_early_end_costs_less_and_gives_the_same_in_any_batch(chain):
+    settings = {"decoder": "left-to-right(temperature=3.0)", "length": 40, "seed": 2}
+    prompts = ["abc", "d", "gg"]
+    full = unmask.generate(chain, prompts, **settings)
+    short = unmask.generate(chain, prompts, early_end=True, **settings)
+    assert [output.text for output in short] == [output.text for output in full]  # left to right nothing looks ahead
+    assert sum(output.cost.rows for output in short) < sum(output.cost.rows for output in full)
+    assert all(output.settings["early_end"] for output in short)
+    for prompt, output in zip(prompts, short, strict=True):
+        alone = unmask.generate(chain, prompt, early_end=True, **settings)
+        assert alone.rows == output.rows
+        assert alone.cost.rows == output.cost.rows
+
+
+@pytest.mark.parametrize("spec", list(decoder))
+def test_early_end_works_under_every_decoder(spec: str):
+    model = unmask.load("toy-transformer(letters=3, seed=1)")
+    output = unmask.generate(model, "ab", decoder=spec, length=12, early_end=True)
+    full = unmask.generate(model, "ab", decoder=spec, length=12)
+    assert output.cost.rows <= full.cost.rows
+    for row in output.rows:
+        assert model.denoiser.mask_id not in row.ids
+
+
+def test_streaming_shows_every_step_and_ends_where_generate_does(chain):
+    moments = list(unmask.stream(chain, "abc", decoder="ots(beams=2, block=4)", length=8))
+    output = unmask.generate(chain, "abc", decoder="ots(beams=2, block=4)", length=8)
+    assert [moment.step for moment in moments] == [1, 2, 3, 4]
+    assert moments[0].text.count("░") == 6
+    assert moments[-1].text.partition(".")[0] == output.text
+    many = list(unmask.stream(chain, ["abc", "a"], decoder="low-confidence", length=4))
+    assert len(many[-1].texts) == 2
+
+
+def test_filling_touches_only_the_gaps(chain):
+    output = unmask.fill(chain, "ab<mask:3>cd<mask>", decoder="low-confidence(block=2)")
+    assert isinstance(output, unmask.Output)
+    assert output.text.startswith("ab")
+    assert "cd" in output.text
+    assert len(output.rows[0].ids) == 8
+    assert output.rows[0].ids[:2] + output.rows[0].ids[5:7] == (0, 1, 2, 3)
+    more = unmask.fill(chain, "ab<mask:3>", length=4)
+    assert isinstance(more, unmask.Output)
+    assert len(more.rows[0].ids) == 2 + 3 + 4
+
+
+def test_filling_one_exact_gap_finds_the_likeliest_letter():
+    model = unmask.load("toy-joint(letters=4)")
+    output = unmask.fill(model, "ab<mask>a", decoder="low-confidence")
+    assert isinstance(output, unmask.Output)
+    table = model.denoiser.table(4)  # type: ignore[attr-defined]
+    assert output.rows[0].ids[2] == int(table[0, 1, :, 0].argmax())
+
+
+def test_a_notebook_shows_rows_and_hides_their_markup(chain):
+    output = unmask.generate(chain, "abc", decoder="ots(beams=2)", length=6)
+    page = output._repr_html_()
+    assert page.count("<tr>") == 1 + len(output.rows)
+    assert "✓" in page
+    assert "order-token-search(beams=2" in page
+
+
+def test_the_driver_takes_what_the_api_does(chain):
+    """Evaluation lines may call decode themselves: the same rows come out."""
+    canvas = Canvas.blank([chain.text.encode("abc")], 6, chain.denoiser.mask_id, dtype=chain.denoiser.dtype)
+    [found] = decode(decoder.make("ots"), chain.denoiser, canvas, seed=3)
+    output = unmask.generate(chain, "abc", length=6, seed=3)
+    assert [tuple(row) for row in found.canvas.tokens.tolist()] == [row.ids for row in output.rows]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "settings", "sentence"),
+    [
+        ("", {}, "the prompt is empty"),
+        ([], {}, "give at least one prompt"),
+        ("xyz", {}, "cannot read 'x'"),
+        ([{"role": "usr", "content": "a"}], {}, "unknown role 'usr'"),
+        ([{"content": "a"}], {}, "needs a role"),
+        ("a<mask:3>", {}, "use fill"),
+        ("a_", {}, "use fill"),
+        ("abc", {"length": 0}, "leaves nothing to write"),
+        ("abc", {"length": 5000}, "shorten the length by"),
+        ("abc", {"decoder": "low-confidance"}, "did you mean 'low-confidence'"),
+        ("abc", {"decoder": "ots(beam=4)"}, "did you mean 'beams'"),
+        ("abc", {"decoder": "ots(beams=four)"}, "takes a whole number"),
+        ("abc", {"guidance": -1.0}, "choose 0"),
+        ("abc", {"stop": ""}, "stop string is empty"),
+        ("abc", {"suppress": True, "early_end": True}, "choose one"),
+        ("abc", {"batch": 0}, "batch=0"),
+        (["abc", "a"], {"trace": "x.jsonl"}, "one prompt"),
+        ("abc", {"trace": "/no/such/folder/x.jsonl"}, "there is no folder"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_sentence(chain, prompt, settings: dict, sentence: str):
+    with pytest.raises(unmask.UnmaskError, match=sentence) as refused:
+        unmask.generate(chain, prompt, **settings)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "sentence"),
+    [("abc", "has no gap"), ("a<mask:0>", "is no gap"), ("a<mask:x>b", "is no gap"), ("a<mask:-1>", "is no gap")],
+)
+def test_gaps_that_are_none_are_refused(chain, prompt: str, sentence: str):
+    with pytest.raises(unmask.UnmaskError, match=sentence):
+        unmask.fill(chain, prompt)

@@ -1,0 +1,68 @@
+"""Vote and best-of: n samples as rows of one batch, equal to n seeded runs."""
+
+import pytest
+
+import unmask
+from unmask.core import UnmaskError, decoder
+from unmask.policies.choice import choose
+
+INNERS = [
+    "low-confidence(temperature=0.8)",
+    "random(temperature=1.0, block=3)",
+    "ots(beams=2, block=3, temperature=1.0)",
+    "order-search(beams=2)",
+    "threshold(sure=0.5)",
+]
+
+
+@pytest.mark.parametrize("choice", ["majority", "weighted", "score"])
+@pytest.mark.parametrize("inner", INNERS)
+def test_repeating_equals_choosing_by_hand_over_seeded_runs(inner: str, choice: str):
+    model = unmask.load("toy-transformer(letters=3, seed=2)", dtype="float64")
+    spec = f"best-of(n=4, inner={inner})" if choice == "score" else f"vote(n=4, choice={choice}, inner={inner})"
+    prompts = ["ab", "a"]
+    outputs = unmask.generate(model, prompts, decoder=spec, length=6, seed=7)
+    for prompt, output in zip(prompts, outputs, strict=True):
+        alone = [
+            unmask.generate(model, prompt, decoder=inner, length=6, seed=unmask.reseed(7, sample))
+            for sample in range(4)
+        ]
+        assert [row.text for row in output.rows] == [one.text for one in alone]
+        assert [row.score for row in output.rows] == [one.score for one in alone]
+        assert output.chosen == choose(choice, [one.score for one in alone], [one.text for one in alone])
+        assert output.cost.rows == sum(one.cost.rows for one in alone)
+
+
+def test_a_vote_costs_n_times_its_samples_and_computes_their_first_step_once():
+    model = unmask.load("toy-transformer", dtype="float64")
+    output = unmask.generate(
+        model, "abc", decoder="vote(n=5, inner=low-confidence(temperature=0.8, steps=4))", length=8
+    )
+    assert output.cost.rows == decoder.make("vote(n=5, inner=low-confidence(steps=4))").rows(8) == 5 * 4
+    assert output.cost.distinct <= 1 + 5 * 3
+    assert output.cost.calls == 4
+
+
+def test_a_key_says_what_votes_compare():
+    model = unmask.load("toy-transformer(letters=6)")
+    spec = "vote(n=7, inner=random(temperature=1.0))"
+    output = unmask.generate(model, "ab", decoder=spec, length=6, key=lambda text: text[:1])
+    letters = [row.text[:1] for row in output.rows]
+    assert output.text[:1] == max(dict.fromkeys(letters), key=letters.count)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("vote(n=0)", "n=0 does not work"),
+        ("vote(choice=majorty)", "did you mean 'majority'"),
+        ("vote(inner=vote)", "must choose by score"),
+        ("vote(inner=low-confidance)", "did you mean 'low-confidence'"),
+        ("best-of(n=two)", "takes a whole number"),
+        ("order-search(score=visble)", "did you mean 'visible'"),
+        ("token-search(beams=0)", "beams=0 does not work"),
+    ],
+)
+def test_wrong_settings_are_refused(spec: str, sentence: str):
+    with pytest.raises(UnmaskError, match=sentence.replace("(", r"\(")):
+        decoder.make(spec)

@@ -1,0 +1,46 @@
+"""Arguments and options that several commands share, so that they read the same everywhere."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unmask.core.errors import UnmaskError
+
+MODEL = "toy-chain"  # what commands use when no model is named
+
+PromptText = Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt; - reads it from standard input.")]
+ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
+DecoderSpec = Annotated[
+    str, typer.Option("--decoder", "-d", metavar="SPEC", help="A decoder and its settings, such as ots(beams=4).")
+]
+Length = Annotated[int | None, typer.Option("--length", "-l", metavar="N", help="Masks after the prompt.")]
+Seed = Annotated[int, typer.Option("--seed", "-s", metavar="N", help="Same seed, same answer.")]
+Guidance = Annotated[
+    float, typer.Option("--guidance", metavar="SCALE", help="Classifier-free guidance; twice the rows when above 0.")
+]
+Suppress = Annotated[bool, typer.Option("--suppress", help="Never write end-of-text.")]
+EarlyEnd = Annotated[
+    bool, typer.Option("--early-end", help="Compute nothing after an answer's end-of-text (approximate).")
+]
+Stop = Annotated[list[str] | None, typer.Option("--stop", metavar="TEXT", help="Cut the text before this; repeatable.")]
+Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
+TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write the decoding's trace here.")]
+Device = Annotated[str | None, typer.Option("--device", metavar="NAME", help="cpu or cuda; a GPU where there is one.")]
+Dtype = Annotated[
+    str | None, typer.Option("--dtype", metavar="NAME", help="float32, bfloat16, …; the model's own without it.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
+    """The prompt as given or from standard input, as a chat message where that was asked for."""
+    if prompt == "-":
+        try:
+            prompt = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError:
+            raise UnmaskError("the prompt on standard input is not UTF-8 text") from None
+    if not prompt.strip():
+        raise UnmaskError("the prompt is empty: write one, or - to read it from standard input")
+    return [{"role": "user", "content": prompt}] if chat else prompt

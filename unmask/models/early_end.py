@@ -1,0 +1,58 @@
+"""Early end: once a row's answer has ended, what follows is end-of-text, and the network is not asked about it.
+
+Approximate, because the published loop goes on denoising there. It is decided row by row, so it does not depend on the
+batch, and it works under any decoder: ended rows are answered here, and cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from unmask.core import Beliefs, Canvas, Denoiser
+from unmask.core.shapes import Bool, Columns
+
+
+class EarlyEnd:
+    def __init__(self, inner: Denoiser, eos: Iterable[int], outer: EarlyEnd | None = None):
+        self.inner, self.eos = inner, torch.tensor(sorted(eos), device=inner.device)
+        self.mask_id, self.context = inner.mask_id, inner.context
+        self.device, self.dtype = inner.device, inner.dtype
+        self.outer = outer or self
+        self.vocab = 0  # known after the first call; before it no row can have ended
+
+    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
+        ended = self._ended(canvas)
+        if not ended.any():
+            beliefs = self.inner(canvas, at)
+            self.outer.vocab = beliefs.vocab
+            return beliefs
+        live = (~ended).nonzero()[:, 0]
+        asked = None
+        if len(live):
+            asked = self.inner(replace(canvas.rows(live), source=canvas.source[live]), at[live])
+        place = torch.zeros_like(canvas.pad).index_copy(0, live, torch.arange(len(live), device=self.device))
+        width, vocab, first = at.shape[1], self.outer.vocab, int(self.eos[0])
+
+        def read(places: Tensor) -> Tensor:
+            logits = torch.full((len(places), vocab), -torch.inf, dtype=self.dtype, device=self.device)
+            logits[:, first] = 0.0
+            row, column = places // width, places % width
+            going = (~ended[row]).nonzero()[:, 0]
+            if asked is not None and len(going):
+                logits[going] = asked.read(place[row[going]] * width + column[going]).to(self.dtype)
+            return logits
+
+        return Beliefs(read, (len(canvas), width), vocab, self.mask_id, self.device)
+
+    def hold(self, canvas: Canvas, fresh: Columns) -> EarlyEnd:
+        return EarlyEnd(self.inner.hold(canvas, fresh), self.eos.tolist(), self.outer)
+
+    def _ended(self, canvas: Canvas) -> Bool[Tensor, " row"]:
+        """Rows whose answer holds an end-of-text token with no mask before it."""
+        answer = canvas.tokens[:, canvas.start :]
+        masks = canvas.masked.cumsum(1)[:, canvas.start :]
+        return (torch.isin(answer, self.eos) & (masks == 0)).any(1)
