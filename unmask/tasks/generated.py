@@ -11,14 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from importlib.resources import files
 from itertools import count
 from random import Random
 from typing import Any, ClassVar, NamedTuple
 
 from unmask.core.errors import UnmaskError
-from unmask.tasks.held_out import HELD_OUT
 from unmask.tasks.task import Grade, Metric, Problem, Split
 
+HELD_OUT = frozenset(
+    int(mark, 16) for mark in files("unmask.tasks").joinpath("held_out.txt").read_text().split()
+)
 _TAGGED = re.compile(r"<answer>([^<>]*)</answer>")
 LONGEST = 20_000  # characters of an output that are read; a worked solution has a few hundred
 
@@ -64,9 +67,8 @@ class Generated(ABC):
         """One random problem of this level and split."""
         while True:
             form, question, gold, data = self.sketch(rng)
-            mark = mark_of(self.family, form)
-            if split_of(mark) == self.split:
-                return Problem(f"{self.family}-{mark:016x}", question, gold, data)
+            if split_of(mark_of(self.family, form)) == self.split:
+                return Problem(f"{self.family}-{mark_of(self.family, question):016x}", question, gold, data)
 
     def problems(self) -> Iterator[Problem]:
         """Endless; the n-th problem depends on the settings and n alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from unmask.core.registry import Registry
 
@@ -31,7 +31,7 @@ class Grade:
 class Task(Protocol):
     """A frozen dataclass whose fields are its settings; `version` changes when a grade or a prompt could."""
 
-    version: int
+    version: ClassVar[int]
 
     def problems(self) -> Iterable[Problem]:
         """All problems in a fixed order; endless for generated families."""
