@@ -1,4 +1,6 @@
-"""What the published benchmarks share: a fixed list of problems, a wording that can be swapped, a vote by what was read."""
+"""What the published benchmarks share: a fixed list of problems, a wording that can be swapped, a vote by
+what was read.
+"""
 
 from __future__ import annotations
 

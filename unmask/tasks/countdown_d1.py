@@ -2,8 +2,8 @@
 
     {"input": "30,100,93", "output": "23"}
 
-`d1` lets Python's arithmetic decide, to within 1e-5, so `**`, `//` and signs before numbers pass. `ours` reads with an
-exact parser that knows `+ - * /` and brackets only.
+`d1` lets Python's arithmetic decide, to within 1e-5, so `**`, `//` and signs before numbers pass. `ours`
+reads with an exact parser that knows `+ - * /` and brackets only.
 """
 
 from __future__ import annotations

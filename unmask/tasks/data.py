@@ -1,4 +1,6 @@
-"""Where benchmark files come from: the folder named by `UNMASK_DATA` (or `--data`), else the Hugging Face hub."""
+"""Where benchmark files come from: the folder named by `UNMASK_DATA` (or `--data`), else the Hugging Face
+hub.
+"""
 
 from __future__ import annotations
 
@@ -81,5 +83,7 @@ def _parquet(path: Path) -> list[Row]:
     try:
         from pyarrow import parquet  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise UnmaskError(f"the hub's files need pyarrow (pip install 'unmask[data]'), or else: {_HINT}") from None
+        raise UnmaskError(
+            f"the hub's files need pyarrow (pip install 'unmask[data]'), or else: {_HINT}"
+        ) from None
     return parquet.read_table(path).to_pylist()

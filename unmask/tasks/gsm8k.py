@@ -3,8 +3,8 @@
     {"question": "A robe takes 2 bolts of blue fiber and half that much white fiber. How many bolts in total does it take?",
      "answer": "It takes 2/2=<<2/2=1>>1 bolt of white fiber\\nSo the total amount of fabric is 2+1=<<2+1=3>>3 bolts\\n#### 3"}
 
-`d1` reads the first box up to its first closing brace and compares floats: `\\boxed{1,200}` is 1 to it, and a negative gold
-is never right. `ours` reads the last box, separators and signs, and compares exactly.
+`d1` reads the first box up to its first closing brace and compares floats: `\\boxed{1,200}` is 1 to it, and a
+negative gold is never right. `ours` reads the last box, separators and signs, and compares exactly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ LONGEST = 300  # digits; more is no answer, and slow to compare
 @task("gsm8k")
 @dataclass(frozen=True)
 class GSM8K(Benchmark):
-    source: ClassVar[Source] = Source("gsm8k/test.jsonl", "openai/gsm8k", ("main/test-00000-of-00001.parquet",))
+    source: ClassVar[Source] = Source(
+        "gsm8k/test.jsonl", "openai/gsm8k", ("main/test-00000-of-00001.parquet",)
+    )
     wording: ClassVar[Prompt] = Prompt(
         "Solve the word problem. Work through it step by step inside <reasoning></reasoning>, then give the final number, "
         "and nothing else, as \\boxed{number} inside <answer></answer>."
@@ -75,7 +77,7 @@ def _read(text: str) -> Fraction | None:
 
 def _numbers(text: str) -> list[Fraction]:
     """Every number in the text: `-\\$1{,}200.50`, `3/4`, `\\frac{3}{4}`; a minus after a digit or bracket is an operator."""
-    text = _DUST.sub(lambda found: "," if found[0] == "{,}" else "", text.replace("−", "-"))  # noqa: RUF001
+    text = _DUST.sub(lambda found: "," if found[0] == "{,}" else "", text.replace("−", "-"))
     text = _FRACTION.sub(_slash, text)
     return [number for found in _NUMBER.findall(text) if (number := _fraction(found)) is not None]
 

@@ -1,11 +1,12 @@
-"""What runs inside the sandbox: the program's side and the judge's side, two processes that share nothing but two pipes.
+"""What runs inside the sandbox: the program's side and the judge's side, two processes that share nothing but
+two pipes.
 
 Sent as text to a fresh interpreter behind `jail.py`, so it knows the standard library only.
 
-The program's process defines the functions and answers calls. The judge's process, in a sandbox of its own, runs the tests:
-there a function of the program is a `Far` object that sends its arguments over and gets a value back, rebuilt from plain
-built-in types. Comparisons therefore happen where the program cannot reach: it can say any value, but no equality
-of its own, no patched builtin and no early exit has a say in the verdict.
+The program's process defines the functions and answers calls. The judge's process, in a sandbox of its own,
+runs the tests: there a function of the program is a `Far` object that sends its arguments over and gets a
+value back, rebuilt from plain built-in types. Comparisons therefore happen where the program cannot reach: it
+can say any value, but no equality of its own, no patched builtin and no early exit has a say in the verdict.
 """
 
 # pyright: basic
@@ -58,7 +59,9 @@ class Link:
         if isinstance(value, bytes | bytearray):
             return {"bytes": bytes(value).hex()}
         if isinstance(value, dict):
-            return {"dict": [[self.encode(key), self.encode(dict.get(value, key))] for key in dict.keys(value)]}
+            return {
+                "dict": [[self.encode(key), self.encode(dict.get(value, key))] for key in dict.keys(value)]
+            }
         for name, kind in _BOXES.items():
             if isinstance(value, kind):
                 return {name: [self.encode(item) for item in kind.__iter__(value)]}
@@ -79,9 +82,11 @@ class Link:
             return Far(self, inside)
         if kind == "kept":
             return self.kept[inside]
-        return {"int": lambda: int(inside, 16), "complex": lambda: complex(*inside), "bytes": lambda: bytes.fromhex(inside)}[
-            kind
-        ]()
+        return {
+            "int": lambda: int(inside, 16),
+            "complex": lambda: complex(*inside),
+            "bytes": lambda: bytes.fromhex(inside),
+        }[kind]()
 
 
 class Far:

@@ -1,4 +1,6 @@
-"""Reading a program from an output: a fenced block, else the longest span of lines that parses; then only what is needed."""
+"""Reading a program from an output: a fenced block, else the longest span of lines that parses; then only
+what is needed.
+"""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
      "solution": "… $=\\\\boxed{\\\\frac{14}{3}}$", "answer": "\\\\frac{14}{3}",
      "subject": "Algebra", "level": 3, "unique_id": "test/algebra/2584.json"}
 
-`d1` compares normalised strings. `ours` does too, and where they differ asks whether the two mean the same; it reads
-the answer tags where there is no box, which `d1` does only where the box is empty.
+`d1` compares normalised strings. `ours` does too, and where they differ asks whether the two mean the same;
+it reads the answer tags where there is no box, which `d1` does only where the box is empty.
 """
 
 from __future__ import annotations

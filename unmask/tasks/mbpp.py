@@ -5,7 +5,8 @@
      "test_setup_code": "", "test_list": ["assert similar_elements((3, 4, 5, 6),(5, 7, 4, 10)) == (4, 5)", …],
      "challenge_test_list": []}
 
-`test` is problems 11 to 510 of the full set; `sanitized` is the 427 that were checked by hand. Both metrics are the same.
+`test` is problems 11 to 510 of the full set; `sanitized` is the 427 that were checked by hand. Both metrics
+are the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""How a problem is worded: system text, question template, prefill. Wordings are data, so a JSON file can replace ours.
+"""How a problem is worded: system text, question template, prefill. Wordings are data, so a JSON file can
+replace ours.
 
     {"system": "You are careful with numbers.", "question": "Q: {question}", "prefill": "<reasoning>"}
 

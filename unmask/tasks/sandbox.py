@@ -1,16 +1,19 @@
 """Programs that a model wrote are run here, and only here.
 
-Two processes, each in a sandbox of its own (`jail.py`): one holds the program, the other the tests (`inside.py`). Each
-has no network, no other processes in sight, no files but the interpreter and an empty folder in memory, no rights, and
-limits on memory, processor time, wall time, processes, file size and what it may say; its prints go nowhere.
+Two processes, each in a sandbox of its own (`jail.py`): one holds the program, the other the tests
+(`inside.py`). Each has no network, no other processes in sight, no files but the interpreter and an empty
+folder in memory, no rights, and limits on memory, processor time, wall time, processes, file size and what it
+may say; its prints go nowhere.
 
-What this resists: exits before the tests, equality that is always true, patched builtins or checkers, signals,
-forged output, fork bombs, floods. The verdict leaves the judge's process on a pipe that the program does not hold. What it does not
-resist: a hole in the kernel, or a program that knows the tests by heart and answers them from a table. The
-memory limit is for each process, so a program may hold `processes` times as much.
+What this resists: exits before the tests, equality that is always true, patched builtins or checkers,
+signals, forged output, fork bombs, floods. The verdict leaves the judge's process on a pipe that the program
+does not hold. What it does not resist: a hole in the kernel, or a program that knows the tests by heart and
+answers them from a table. The memory limit is for each process, so a program may hold `processes` times as
+much.
 
-The sandbox is made of user namespaces, or by bubblewrap where only that may make them. `rlimits` asks for less: the same
-two processes under the same limits, but with your files, your network and your other processes in reach.
+The sandbox is made of user namespaces, or by bubblewrap where only that may make them. `rlimits` asks for
+less: the same two processes under the same limits, but with your files, your network and your other processes
+in reach.
 """
 
 from __future__ import annotations
@@ -152,7 +155,10 @@ class Side:
 
     def words(self) -> str:
         self.errors.seek(0)
-        return " ".join(self.errors.read(300).decode(errors="replace").split()) or f"exit {self.process.returncode}"
+        return (
+            " ".join(self.errors.read(300).decode(errors="replace").split())
+            or f"exit {self.process.returncode}"
+        )
 
 
 @contextlib.contextmanager
@@ -212,7 +218,16 @@ def _wrapper(made: str, limits: Limits) -> list[str]:
         return []
     binds = [word for path in _readable() for word in ("--ro-bind", path, path)]
     inside = ["--size", str(limits.disk), "--tmpfs", "/work", "--chdir", "/work"]
-    return ["bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", *binds, *inside, "--"]
+    return [
+        "bwrap",
+        "--unshare-all",
+        "--unshare-user",
+        "--disable-userns",
+        "--die-with-parent",
+        *binds,
+        *inside,
+        "--",
+    ]
 
 
 @cache
@@ -220,7 +235,9 @@ def _readable() -> list[str]:
     """The system's libraries and the interpreter's own folder; a folder inside another is listed once."""
     wanted = ("/usr", "/lib", "/lib32", "/lib64", sys.base_prefix, sys.base_exec_prefix)
     there = list(dict.fromkeys(path for path in wanted if Path(path).is_dir()))
-    return [path for path in there if not any(path != other and path.startswith(f"{other}/") for other in there)]
+    return [
+        path for path in there if not any(path != other and path.startswith(f"{other}/") for other in there)
+    ]
 
 
 def _interpreter() -> str:

@@ -3,8 +3,9 @@
     Puzzle,Solution
     3102200002100320,3142243142131324
 
-The score is the share of the blanks that are right. `d1` compares with the stored grid; 124 of the 500 puzzles have more
-solutions than that one, so `ours` compares with the nearest of them, and a grade is right where the whole grid obeys the rules.
+The score is the share of the blanks that are right. `d1` compares with the stored grid; 124 of the 500
+puzzles have more solutions than that one, so `ours` compares with the nearest of them, and a grade is right
+where the whole grid obeys the rules.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class SudokuD1(Benchmark):
         golds = [problem.data["solution"]] if metric == "d1" else solutions(puzzle)
         score = max(share(puzzle, gold, answer) for gold in golds)
         right = score == 1 if metric == "d1" else answer in golds
-        return Grade(right, score, answer, "" if right else "the grid breaks the rules or lacks a given digit")
+        return Grade(
+            right, score, answer, "" if right else "the grid breaks the rules or lacks a given digit"
+        )
 
 
 def _read(text: str) -> str | None:

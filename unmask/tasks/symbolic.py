@@ -1,7 +1,7 @@
 """Whether two LaTeX answers mean the same, by math-verify (the extra `math`), asked in a process of its own.
 
-Computer algebra can run for ever or eat all memory, and math-verify's own timeouts need signals and the main thread. A process
-that is killed when it is late needs neither, and works from any thread.
+Computer algebra can run for ever or eat all memory, and math-verify's own timeouts need signals and the main
+thread. A process that is killed when it is late needs neither, and works from any thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ MEMORY = 4 << 30
 def equal(gold: str, answer: str) -> bool:
     """Never raises for what the texts say: late, broken and unreadable are all unequal."""
     if find_spec("math_verify") is None:
-        raise UnmaskError("comparing by meaning needs math-verify: pip install 'unmask[math]', or grade with --metric d1")
+        raise UnmaskError(
+            "comparing by meaning needs math-verify: pip install 'unmask[math]', or grade with --metric d1"
+        )
     if len(answer) > LONGEST:
         return False
     return _asker().ask(gold, answer)
