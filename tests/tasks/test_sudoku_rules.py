@@ -18,9 +18,7 @@ def test_a_puzzle_has_its_solutions_and_no_others():
     assert solutions("1100" + "0" * 12) == []
 
 
-@pytest.mark.parametrize(
-    "grid", ["", "1" * 16, "3142243142131324"[:15], "3142243142131324 ", "0" * 16, "x" * 16]
-)
+@pytest.mark.parametrize("grid", ["", "1" * 16, "3142243142131324"[:15], "3142243142131324 ", "0" * 16, "x" * 16])
 def test_wrong_grids_do_not_fit(grid):
     assert not fits("3102200002100320", grid)
 

@@ -1,8 +1,9 @@
 """The command line's frame: one application, one way to end. Each command is a file beside this one."""
 
+import os
 import sys
+from typing import Any
 
-import click
 import typer
 
 from unmask.core.errors import UnmaskError, nearest
@@ -30,19 +31,17 @@ def main() -> None:
         code = command.main(prog_name="unmask", standalone_mode=False)
     except UnmaskError as error:
         sys.exit(_refuse(str(error)))
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.ctx.get_help() if error.ctx else "", file=sys.stderr)
-        sys.exit(2)
-    except click.UsageError as error:
-        sys.exit(_refuse(_sentence(error, command)))
-    except click.ClickException as error:
-        sys.exit(_refuse(error.format_message()))
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         print("unmask: stopped", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except Exception as error:
+        # typer brings a click of its own or the real one, by version: its refusals are known by what they can do.
+        if not hasattr(error, "format_message"):
+            raise
+        sys.exit(_refuse(_sentence(error, command)))
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -51,10 +50,10 @@ def _refuse(sentence: str) -> int:
     return 2
 
 
-def _sentence(error: click.UsageError, command: click.Command) -> str:
+def _sentence(error: Any, command: Any) -> str:
     """Click's words, with the nearest command where one was misspelt."""
     said = error.format_message()
-    if said.startswith("No such command") and isinstance(command, click.Group):
+    if said.startswith("No such command"):
         wrong = said.split("'")[1]
         return f"no command {wrong!r}: {nearest(wrong, command.commands)}"
-    return said
+    return said or "a command is missing: see unmask --help"

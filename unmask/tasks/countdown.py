@@ -59,9 +59,7 @@ class Countdown(Generated):
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         answer = self.answer(text, metric)
-        note = (
-            "no answer" if answer is None else fault(answer, problem.data["numbers"], problem.data["target"])
-        )
+        note = "no answer" if answer is None else fault(answer, problem.data["numbers"], problem.data["target"])
         return Grade(not note, float(not note), answer, note)
 
 

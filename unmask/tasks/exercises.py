@@ -47,9 +47,7 @@ def linear(rng: Random, level: int) -> Exercise:
     a, b = between(rng, 2, 12), signed(rng, 20 * level)
     if level == 1:
         c = a * x + b
-        return Exercise(
-            f"Solve {poly([a, b])}={c} for x.", [f"{c}{-b:+}={c - b}", f"{c - b}/{a}={x}"], str(x)
-        )
+        return Exercise(f"Solve {poly([a, b])}={c} for x.", [f"{c}{-b:+}={c - b}", f"{c - b}/{a}={x}"], str(x))
     p = between(rng, 2, 9) if level > 2 else 1
     c = signed(rng, 9)
     if p * a == c:
@@ -186,9 +184,7 @@ def term(rng: Random, level: int) -> Exercise:
     last = a + (n - 1) * d
     lines = [f"{n}-1={n - 1}", f"{n - 1}*{d}={(n - 1) * d}", f"{a}{(n - 1) * d:+}={last}"]
     start = f"{a}, {a + d}, {a + 2 * d}, ..."
-    return Exercise(
-        f"Find term {n} of the arithmetic sequence {start}", [f"{a + d}{-a:+}={d}", *lines], str(last)
-    )
+    return Exercise(f"Find term {n} of the arithmetic sequence {start}", [f"{a + d}{-a:+}={d}", *lines], str(last))
 
 
 def total(rng: Random, level: int) -> Exercise:

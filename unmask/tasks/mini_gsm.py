@@ -26,9 +26,7 @@ FRACTIONS = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth"}
 _NUMBER = re.compile(r"\$?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,12})")
 
 Numbers = dict[str, int]
-Turn = tuple[
-    Numbers, list[str], int
-]  # the sentence's numbers, the lines that work them out, the new quantity
+Turn = tuple[Numbers, list[str], int]  # the sentence's numbers, the lines that work them out, the new quantity
 
 
 @task("mini-gsm")
@@ -89,9 +87,7 @@ def tell(rng: Random, setting: Setting, level: int) -> tuple[str, list[str], int
 
 
 def _say(sentence: str, names: list[str], thing: str, numbers: Numbers) -> str:
-    return sentence.format(
-        n=names[0], m=names[1], o=thing, f=FRACTIONS.get(numbers.get("k", 0), ""), **numbers
-    )
+    return sentence.format(n=names[0], m=names[1], o=thing, f=FRACTIONS.get(numbers.get("k", 0), ""), **numbers)
 
 
 def _between(rng: Random, low: int, high: int) -> int:
@@ -122,9 +118,7 @@ def _turn(rng: Random, kind: str, v: int, cap: int) -> Turn | None:
     if kind in ("+*", "-*"):
         j, k = _between(rng, 2, 9), _between(rng, 2, 12)
         w = v + j * k if kind == "+*" else v - j * k
-        return (
-            ({"j": j, "k": k}, [f"{j}*{k}={j * k}", f"{v}{kind[0]}{j * k}={w}"], w) if 0 < w <= cap else None
-        )
+        return ({"j": j, "k": k}, [f"{j}*{k}={j * k}", f"{v}{kind[0]}{j * k}={w}"], w) if 0 < w <= cap else None
     if kind == "t-":
         t = v + _between(rng, 2, 60)
         return ({"t": t}, [f"{t}-{v}={t - v}"], t - v) if t <= cap else None

@@ -50,9 +50,7 @@ class Sudoku(Generated):
             return Grade(False, 0.0, None, "no grid of 16 digits")
         puzzle, solution = problem.data["puzzle"], problem.data["solution"]
         right = fits(puzzle, answer)
-        return Grade(
-            right, share(puzzle, solution, answer), answer, "" if right else "the grid breaks the rules"
-        )
+        return Grade(right, share(puzzle, solution, answer), answer, "" if right else "the grid breaks the rules")
 
 
 def ask(puzzle: str) -> str:

@@ -13,9 +13,7 @@ UNITS = (
     *(tuple(range(column, 16, 4)) for column in range(4)),
     *((box, box + 1, box + 4, box + 5) for box in (0, 2, 8, 10)),
 )
-PEERS = tuple(
-    frozenset(other for unit in UNITS if cell in unit for other in unit) - {cell} for cell in range(16)
-)
+PEERS = tuple(frozenset(other for unit in UNITS if cell in unit for other in unit) - {cell} for cell in range(16))
 
 
 def fits(puzzle: str, grid: str) -> bool:

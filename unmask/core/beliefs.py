@@ -1,0 +1,135 @@
+"""What a model thinks at the asked positions, read in chunks: no (row, pos, vocab) tensor is ever stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from unmask.core.errors import UnmaskError
+from unmask.core.shapes import AtFloat, AtTokens, Float, Int, Rows
+
+CHUNK = 2**24  # logits held at a time: 64 MiB in float32, twice that for the float64 masses of a draw
+GROUP = 512  # ids whose masses are summed first, so that a draw scans vocab/512 + 512 numbers
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """`read` gives the logits of flat places (row · at + i). MASK is never a candidate."""
+
+    read: Callable[[Int[Tensor, " n"]], Float[Tensor, "n vocab"]]
+    shape: tuple[int, int]  # (row, at)
+    vocab: int
+    mask_id: int
+    device: torch.device
+
+    def logits(self, places: Int[Tensor, " n"]) -> Float[Tensor, "n vocab"]:
+        logits = self.read(places)
+        logits = logits.clone() if logits.dtype == torch.float64 else logits.to(torch.float32, copy=True)
+        logits[:, self.mask_id] = -torch.inf
+        return logits
+
+    def rows(self, index: Rows) -> Beliefs:
+        """Beliefs of rows that are copies: row i of the result believes what row index[i] does."""
+        width = self.shape[1]
+
+        def read(places: Tensor) -> Tensor:
+            return self.read(index[places // width] * width + places % width)
+
+        return replace(self, read=read, shape=(len(index), width))
+
+    @cached_property
+    def best(self) -> tuple[AtTokens, AtFloat]:
+        """The likeliest token and its log p; ties go to the lowest id."""
+        token, logp = self._pass(_best)
+        return token, logp
+
+    def draw(
+        self, uniform: Float[Tensor, "row at draw"], temperature: float
+    ) -> tuple[Int[Tensor, "row at draw"], Float[Tensor, "row at draw"]]:
+        """Tokens of softmax(logits / temperature) by inverse CDF, with their *untempered* log p."""
+        flat = uniform.flatten(0, 1)
+        token, logp = self._pass(lambda logits, places: _draw(logits, flat[places], temperature))
+        return token, logp
+
+    def logp(self, tokens: AtTokens) -> AtFloat:
+        flat = tokens.flatten()
+        return self._pass(lambda logits, places: (_logp(logits, flat[places, None])[:, 0],))[0]
+
+    @cached_property
+    def margin(self) -> AtFloat:
+        """Probability of the likeliest token less that of the second."""
+        return self._pass(_margin)[0]
+
+    @cached_property
+    def entropy(self) -> AtFloat:
+        return self._pass(_entropy)[0]
+
+    def top(self, count: int) -> tuple[Int[Tensor, "row at top"], Float[Tensor, "row at top"]]:
+        """The likeliest tokens with their log p, best first; ties go to the lowest id."""
+        token, logp = self._pass(lambda logits, _: _top(logits, count))
+        return token, logp
+
+    def _pass(self, reader: Callable[[Tensor, Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        every = torch.arange(self.shape[0] * self.shape[1], device=self.device)
+        parts = [reader(self.logits(places), places) for places in every.split(max(1, CHUNK // self.vocab))]
+        results = tuple(torch.cat(part).unflatten(0, self.shape) for part in zip(*parts, strict=True))
+        # On a GPU this look would wait for the device; there the driver looks at the final scores instead.
+        if self.device.type == "cpu" and results[-1].isnan().any():
+            raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
+        return results
+
+
+def _logp(logits: Float[Tensor, "n vocab"], tokens: Int[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+    return logits.gather(1, tokens) - logits.logsumexp(1, keepdim=True)
+
+
+def _best(logits: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    del places
+    token = logits.argmax(1, keepdim=True)
+    return token[:, 0], _logp(logits, token)[:, 0]
+
+
+def _top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    token = logits.sort(dim=1, descending=True, stable=True).indices[:, :count]
+    return token, _logp(logits, token)
+
+
+def _margin(logits: Tensor, places: Tensor) -> tuple[Tensor]:
+    del places
+    first, second = logits.softmax(1).topk(2, dim=1).values.unbind(1)
+    return (first - second,)
+
+
+def _entropy(logits: Tensor, places: Tensor) -> tuple[Tensor]:
+    del places
+    return (torch.special.entr(logits.softmax(1)).sum(1),)
+
+
+def _draw(logits: Tensor, uniform: Float[Tensor, "n draw"], temperature: float) -> tuple[Tensor, Tensor]:
+    token = invert(masses(logits, temperature), uniform)
+    return token, _logp(logits, token)
+
+
+def masses(logits: Float[Tensor, "n vocab"], temperature: float) -> Float[Tensor, "n vocab"]:
+    """softmax(logits / temperature) up to a factor, in float64."""
+    return ((logits - logits.amax(1, keepdim=True)).double() / temperature).exp()
+
+
+def invert(mass: Float[Tensor, "n vocab"], uniform: Float[Tensor, "n draw"]) -> Int[Tensor, "n draw"]:
+    """The first id whose cumulative mass exceeds uniform · total, found in two levels."""
+    short = -mass.shape[1] % GROUP
+    groups = torch.nn.functional.pad(mass, (0, short)).unflatten(1, (-1, GROUP))
+    heads = groups.sum(2).cumsum(1)
+    total = heads[:, -1:]
+    goal = torch.minimum(uniform * total, total.nextafter(torch.zeros_like(total)))
+    group = torch.searchsorted(heads, goal, right=True).clamp_(max=heads.shape[1] - 1)
+    before = torch.where(group > 0, heads.gather(1, (group - 1).clamp(min=0)), 0.0)
+    inside = groups.gather(1, group[:, :, None].expand(-1, -1, GROUP))  # (n, draw, GROUP)
+    reached = (before[:, :, None] + inside.cumsum(2) <= goal[:, :, None]).sum(2)
+    # Rounding may let a group's own sum fall short of its entry in `heads`: then its last id with mass is meant.
+    last = torch.where(inside > 0, torch.arange(GROUP, device=mass.device), 0).amax(2)
+    return group * GROUP + torch.minimum(reached, last)

@@ -1,0 +1,151 @@
+"""The text being filled: tokens, masks, and for every written position the step that wrote it and how sure it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from unmask.core.errors import UnmaskError
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, Rows, Tokens
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Immutable. A row is one hypothesis of one problem; prompts are left-padded so that answers line up."""
+
+    tokens: Tokens
+    order: Tokens  # the step that wrote each position; 0 where it was given or is still masked
+    logp: Float[Tensor, "row pos"]  # log p of each token when it was written; 0 where nothing was
+    pad: Rows  # columns on the left that do not exist for this row
+    problem: Rows  # which problem of the batch each row belongs to
+    start: int  # column at which answers begin
+    mask_id: int
+    source: Rows  # the row each row was made from by the last `rows`
+    ragged: bool  # whether any row may be padded; known without asking the device
+
+    @classmethod
+    def blank(
+        cls,
+        prompts: Sequence[Sequence[int]],
+        length: int,
+        mask_id: int,
+        *,
+        infill: bool = False,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> Canvas:
+        """One row a prompt, followed by `length` masks. Masks inside prompts need `infill`."""
+        for prompt in prompts:
+            _check_prompt(prompt, length, mask_id, infill)
+        start = max((len(prompt) for prompt in prompts), default=0)
+        pad = torch.tensor([start - len(prompt) for prompt in prompts])
+        tokens = torch.full((len(prompts), start + length), mask_id)
+        for row, prompt in enumerate(prompts):
+            tokens[row, : start - len(prompt)] = 0
+            tokens[row, start - len(prompt) : start] = torch.tensor(prompt, dtype=torch.long)
+        rows = torch.arange(len(prompts), device=device)
+        tokens = tokens.to(device)
+        nothing = torch.zeros_like(tokens)
+        ragged = bool(pad.any())
+        return cls(tokens, nothing, nothing.to(dtype), pad.to(device), rows, start, mask_id, rows, ragged)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def width(self) -> int:
+        return self.tokens.shape[1]
+
+    @property
+    def real(self) -> Bool[Tensor, "row pos"]:
+        """False on padding."""
+        return torch.arange(self.width, device=self.tokens.device) >= self.pad[:, None]
+
+    @property
+    def masked(self) -> Bool[Tensor, "row pos"]:
+        return (self.tokens == self.mask_id) & self.real
+
+    @property
+    def done(self) -> bool:
+        return not bool(self.masked.any())
+
+    @property
+    def holes(self) -> Columns:
+        """The masked columns of each row, left to right. Rows of one canvas have equally many."""
+        counts = self.masked.sum(1)
+        if len(counts) and bool((counts != counts[0]).any()):
+            raise UnmaskError(
+                f"rows of one canvas need equally many masks, not {sorted(set(counts.tolist()))}: "
+                "decode() groups problems so that they have"
+            )
+        return self.masked.nonzero()[:, 1].view(len(self), -1)
+
+    def places(self, at: Columns) -> Columns:
+        """Positions counted from each row's own first token, whatever padding its batch gave it."""
+        return at - self.pad[:, None]
+
+    def at(self, at: Columns) -> AtTokens:
+        return self.tokens.gather(1, at)
+
+    def masked_at(self, at: Columns) -> AtBool:
+        return self.at(at) == self.mask_id
+
+    def write(
+        self, at: Columns, tokens: AtTokens, where: AtBool, step: int | Int[Tensor, "row 1"], logp: AtFloat
+    ) -> Canvas:
+        """Replace masks by tokens at the columns where `where` holds."""
+        steps = torch.as_tensor(step, device=at.device).expand_as(at)
+        return replace(
+            self,
+            tokens=_put(self.tokens, at, tokens, where),
+            order=_put(self.order, at, steps, where),
+            logp=_put(self.logp, at, logp.to(self.logp.dtype), where),
+        )
+
+    def remask(self, at: Columns) -> Canvas:
+        return replace(
+            self,
+            tokens=self.tokens.scatter(1, at, self.mask_id),
+            order=self.order.scatter(1, at, 0),
+            logp=self.logp.scatter(1, at, 0.0),
+        )
+
+    def rows(self, index: Int[Tensor, " new"]) -> Canvas:
+        """Fork, prune or reorder: row i of the result is row index[i] of this canvas."""
+        return replace(
+            self,
+            tokens=self.tokens[index],
+            order=self.order[index],
+            logp=self.logp[index],
+            pad=self.pad[index],
+            problem=self.problem[index],
+            source=index,
+        )
+
+    def replace_rows(self, index: Int[Tensor, " some"], rows: Canvas) -> Canvas:
+        """The inverse of `rows`: put changed rows back where they came from."""
+        return replace(
+            self,
+            tokens=self.tokens.index_copy(0, index, rows.tokens),
+            order=self.order.index_copy(0, index, rows.order),
+            logp=self.logp.index_copy(0, index, rows.logp),
+        )
+
+
+def _put(old: Tensor, at: Columns, new: Tensor, where: AtBool) -> Tensor:
+    return old.scatter(1, at, torch.where(where, new, old.gather(1, at)))
+
+
+def _check_prompt(prompt: Sequence[int], length: int, mask_id: int, infill: bool) -> None:
+    masks = sum(token == mask_id for token in prompt)
+    if not len(prompt):
+        raise UnmaskError("the prompt is empty: give at least one token")
+    if length < 0 or length + masks < 1:
+        raise UnmaskError(f"length={length} leaves nothing to write: give at least 1")
+    if masks and not infill:
+        raise UnmaskError(
+            f"the prompt holds the mask token (id {mask_id}) {masks} times: use fill() to have masks filled in"
+        )

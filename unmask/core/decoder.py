@@ -1,0 +1,60 @@
+"""A decoder is an algorithm: settings as fields, a generator of frames as its only act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from torch import Tensor
+
+from unmask.core.canvas import Canvas
+from unmask.core.denoiser import Denoiser
+from unmask.core.noise import Noise
+from unmask.core.registry import Registry
+from unmask.core.shapes import Bool, Float, Int, Rows, Score
+
+Self = TypeVar("Self", bound="Decoder")
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The candidates of one search step, by problem, then parent, then draw."""
+
+    canvas: Canvas  # each candidate after its writes
+    completion: Int[Tensor, "row pos"]  # the full draw it was scored in
+    parent: Rows  # its row in the frame before
+    draw: Rows  # which of its parent's children it is
+    score: Score
+    blocks: Float[Tensor, "row block"]  # the score of each block; 0 for those not reached
+    kept: Bool[Tensor, " row"]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a decoding stands after a step. The last frame's rows are the results."""
+
+    canvas: Canvas
+    score: Score  # of each row: a search's total, or the sum of log p along a single path
+    step: int
+    branch: Branch | None = None
+
+
+class Decoder(Protocol):
+    """A frozen dataclass. `choice` names how the answer is chosen among the final rows."""
+
+    @property
+    def choice(self) -> str: ...
+
+    def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]: ...
+
+    def resolved(self: Self, length: int) -> Self:
+        """The same decoder with every default that depends on the number of masks written out, or a refusal."""
+        ...
+
+    def rows(self, length: int) -> int:
+        """Rows it will ask of the network for one problem; the most, where that depends on the text."""
+        ...
+
+
+decoder: Registry[Decoder] = Registry("decoder")

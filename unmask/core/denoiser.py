@@ -1,0 +1,40 @@
+"""The one meaning every network is given before a decoder sees it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+
+from unmask.core.beliefs import Beliefs
+from unmask.core.canvas import Canvas
+from unmask.core.shapes import Columns
+
+
+class Denoiser(Protocol):
+    """Beliefs at column i are about the token at column i, and never about the mask token."""
+
+    @property
+    def mask_id(self) -> int: ...
+
+    @property
+    def context(self) -> int:
+        """The longest row, in positions, that the model takes."""
+        ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the log-probabilities: float32, or float64 where the network computes in it."""
+        ...
+
+    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs: ...
+
+    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
+        """A denoiser for canvases that differ from this one (row by row, or by `source`) in `fresh` columns only.
+
+        A plain model returns itself; a caching one keeps what it computed outside `fresh`.
+        """
+        ...

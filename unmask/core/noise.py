@@ -1,0 +1,86 @@
+"""Random numbers with addresses: a draw depends on what it is for, never on what else is being drawn.
+
+The address of a number is (seed, problem, lineage, purpose, draw, step, place). It is hashed by SplitMix64's finaliser,
+chained, in int64 tensor operations that give the same bits on every device.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unmask.core.canvas import Canvas
+from unmask.core.shapes import Columns, Float, Int, Rows
+
+Purpose = Literal["token", "order", "sample"]
+_PURPOSES = {"token": 1, "order": 2, "sample": 3}
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >= 1 << 63 else word
+
+
+_GAMMA, _FIRST, _SECOND = map(_signed, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def _shift(word: Tensor, bits: int) -> Tensor:
+    """Unsigned right shift; torch's own keeps the sign."""
+    return (word >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def mix(word: Tensor, more: Tensor | int) -> Tensor:
+    word = (word ^ more) + _GAMMA
+    word = (word ^ _shift(word, 30)) * _FIRST
+    word = (word ^ _shift(word, 27)) * _SECOND
+    return word ^ _shift(word, 31)
+
+
+def reseed(seed: int, sample: int) -> int:
+    """The seed of the n-th independent sample under a seed; sample 0 is the seed itself."""
+    if sample == 0:
+        return seed
+    return int(mix(mix(torch.tensor(_signed(seed % (1 << 64))), 0x5A3D), sample)) & ((1 << 53) - 1)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """One stream of random numbers a row."""
+
+    seed: int
+    problem: Rows  # a hash of the prompt's ids: not its place in a file or batch
+    lineage: Rows  # 0 at the root; forks give every live row its own
+
+    @classmethod
+    def of(cls, canvas: Canvas, seed: int) -> Noise:
+        tokens, pads = canvas.tokens[:, : canvas.start].tolist(), canvas.pad.tolist()
+        keys = [_key(row[pad:]) for row, pad in zip(tokens, pads, strict=True)]
+        problem = torch.tensor(keys, device=canvas.tokens.device, dtype=torch.long)
+        return cls(seed, problem, torch.zeros_like(problem))
+
+    def again(self, sample: int) -> Noise:
+        """Noise of the n-th independent sample: what a run under `reseed(seed, n)` sees."""
+        return replace(self, seed=reseed(self.seed, sample))
+
+    def children(self, parent: Int[Tensor, " new"], draw: Int[Tensor, " new"], step: int) -> Noise:
+        """Row i comes from row parent[i] by draw[i]. Draw 0 keeps its parent's stream, others get their own."""
+        lineage = self.lineage[parent]
+        lineage = torch.where(draw == 0, lineage, mix(mix(lineage, step), draw))
+        return replace(self, problem=self.problem[parent], lineage=lineage)
+
+    def uniform(self, purpose: Purpose, step: int, places: Columns, draws: int = 1) -> Float[Tensor, "row at draw"]:
+        """Uniform in [0, 1) with 53 bits, one a row, place and draw."""
+        word = mix(torch.full_like(self.problem, _signed(self.seed % (1 << 64))), self.problem)
+        word = mix(mix(word, self.lineage), (_PURPOSES[purpose] << 32) | step)
+        draw = torch.arange(draws, device=word.device)
+        word = mix(mix(word[:, None, None], draw), places[:, :, None])
+        return _shift(word, 11).double() * 2.0**-53
+
+
+def _key(ids: list[int]) -> int:
+    packed = struct.pack(f"<{len(ids)}q", *ids)
+    return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little", signed=True)

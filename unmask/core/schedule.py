@@ -1,0 +1,73 @@
+"""Which positions are written when: blocks of masks, left to right, and how many each step writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unmask.core.errors import UnmaskError
+
+
+@dataclass(frozen=True)
+class Step:
+    number: int  # counts from 1 over the whole decoding
+    block: int
+    holes: slice  # the block's entries in the row's list of masks
+    quota: int  # how many of them this step writes
+    first: bool  # of its block
+    last: bool
+
+
+@dataclass(frozen=True)
+class Schedule:
+    length: int  # masks a row
+    block: int
+    steps: int
+    quotas: tuple[tuple[int, ...], ...]  # for each block, the writes of each of its steps
+
+    @classmethod
+    def plan(cls, length: int, block: int | None = None, steps: int | None = None) -> Schedule:
+        """Spare steps go to the earliest blocks, spare writes to a block's earliest steps."""
+        block = min(32, length) if block is None else block
+        if not 1 <= block <= length:
+            raise UnmaskError(f"block={block} does not fit: choose 1 to {length}, the number of masks")
+        sizes = [min(block, length - start) for start in range(0, length, block)]
+        steps = _default_steps(length, block, len(sizes)) if steps is None else steps
+        if not len(sizes) <= steps <= length:
+            raise UnmaskError(
+                f"steps={steps} does not fit {len(sizes)} blocks of {block} over {length} masks: "
+                f"choose {len(sizes)} to {length}"
+            )
+        shares = _share(steps, sizes)
+        return cls(length, block, steps, tuple(map(_spread, sizes, shares)))
+
+    def __iter__(self) -> Iterator[Step]:
+        number = 0
+        for block, quotas in enumerate(self.quotas):
+            for i, quota in enumerate(quotas):
+                number += 1
+                yield Step(number, block, self.holes(block), quota, i == 0, i == len(quotas) - 1)
+
+    def holes(self, block: int) -> slice:
+        return slice(block * self.block, min((block + 1) * self.block, self.length))
+
+
+def _default_steps(length: int, block: int, blocks: int) -> int:
+    return length if block == 1 else max(blocks, length // 2)
+
+
+def _share(steps: int, sizes: list[int]) -> list[int]:
+    """Steps of each block: equal, the remainder to the earliest, never more than a block's masks."""
+    each, more = divmod(steps, len(sizes))
+    shares = [min(size, each + (i < more)) for i, size in enumerate(sizes)]
+    spare = steps - sum(shares)
+    for i, size in enumerate(sizes):
+        extra = min(spare, size - shares[i])
+        shares[i] += extra
+        spare -= extra
+    return shares
+
+
+def _spread(size: int, steps: int) -> tuple[int, ...]:
+    each, more = divmod(size, steps)
+    return tuple(each + (i < more) for i in range(steps))

@@ -1,0 +1,175 @@
+"""Order-Token Search (arXiv 2601.20339, Algorithm 1): beams over order and tokens, pruned by re-predicting blocks.
+
+K rows are denoised alone by low-confidence remasking with tempered draws. At a search step every row draws K full
+completions of its one forward; each candidate's block is masked inside its completion and predicted again, and the
+K candidates of highest total live on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from unmask.core import Branch, Canvas, Denoiser, Frame, Noise, Schedule, Step, decoder
+from unmask.core.errors import UnmaskError
+from unmask.core.shapes import Columns, Float, Int
+from unmask.decoders.path import check_temperature
+from unmask.policies.order import foremost
+from unmask.policies.score import READINGS, Likelihood
+from unmask.policies.token import pick
+
+
+@dataclass(frozen=True)
+class Beams:
+    """K rows a problem, problem by problem, each with its noise and the scores of its blocks."""
+
+    canvas: Canvas
+    noise: Noise
+    blocks: Float[Tensor, "row block"]
+    total: Float[Tensor, " row"]
+    holes: Columns
+
+
+@decoder("order-token-search", "ots")
+@dataclass(frozen=True)
+class OrderTokenSearch:
+    beams: int = 4  # K: rows that live on, and completions each draws at a search
+    block: int | None = None  # masks a block; 32, or all of them when there are fewer
+    steps: int | None = None  # in all; half the masks, or all of them for block 1
+    temperature: float = 0.4
+    interval: int | None = None  # N: also search at every N-th step; always at the last of each block
+    likelihood: Likelihood = "block"
+    samples: int = 1  # M: completions a candidate's score is averaged over
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+        if self.likelihood not in READINGS:
+            raise UnmaskError(f"unknown likelihood {self.likelihood!r}: known: {', '.join(READINGS)}")
+        for name in ("beams", "samples", "interval"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UnmaskError(f"{name}={value} does not work: choose 1 or more")
+
+    def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]:
+        schedule = Schedule.plan(canvas.holes.shape[1], self.block, self.steps)
+        beams = self._start(canvas, noise, len(schedule.quotas))
+        local = denoiser
+        for step in schedule:
+            if step.first:
+                local = denoiser.hold(beams.canvas, fresh=beams.holes[:, step.holes])
+            if self._searches(step):
+                beams, branch = self._search(local, denoiser, beams, step)
+                yield Frame(beams.canvas, beams.total, step.number, branch)
+            else:
+                beams = self._walk(local, beams, step)
+                yield Frame(beams.canvas, beams.total, step.number)
+
+    @property
+    def choice(self) -> str:
+        return "score"
+
+    def resolved(self, length: int) -> OrderTokenSearch:
+        schedule = Schedule.plan(length, self.block, self.steps)
+        return replace(self, block=schedule.block, steps=schedule.steps)
+
+    def rows(self, length: int) -> int:
+        schedule = Schedule.plan(length, self.block, self.steps)
+        searches = sum(map(self._searches, schedule))
+        return schedule.steps * self.beams + searches * self.samples * self.beams**2
+
+    def _searches(self, step: Step) -> bool:
+        return step.last or (self.interval is not None and step.number % self.interval == 0)
+
+    def _start(self, canvas: Canvas, noise: Noise, blocks: int) -> Beams:
+        """K copies of each problem's row: children 0 … K−1 of the root."""
+        parent = torch.arange(len(canvas), device=canvas.tokens.device).repeat_interleave(self.beams)
+        draw = torch.arange(self.beams, device=parent.device).repeat(len(canvas))
+        scores = canvas.logp.new_zeros(len(parent), blocks)
+        rows = canvas.rows(parent)
+        return Beams(rows, noise.children(parent, draw, 0), scores, scores.sum(1), canvas.holes[parent])
+
+    def _walk(self, denoiser: Denoiser, beams: Beams, step: Step) -> Beams:
+        """Each row alone: draw the block, write the surest."""
+        at = beams.holes[:, step.holes]
+        beliefs = denoiser(beams.canvas, at)
+        places = beams.canvas.places(at)
+        token, logp = pick(beliefs, self.temperature, beams.noise, step.number, places)
+        return replace(beams, canvas=_transfer(beams.canvas, at, token[:, :, 0], logp[:, :, 0], step))
+
+    def _search(self, local: Denoiser, denoiser: Denoiser, beams: Beams, step: Step) -> tuple[Beams, Branch]:
+        """Branch into K² candidates a problem, score them, keep the best K."""
+        rest = beams.holes[:, step.holes.start :]
+        beliefs = local(beams.canvas, rest)
+        places = beams.canvas.places(rest)
+        token, logp = pick(beliefs, self.temperature, beams.noise, step.number, places, draws=self.beams)
+
+        parent = torch.arange(len(beams.canvas), device=token.device).repeat_interleave(self.beams)
+        draw = torch.arange(self.beams, device=token.device).repeat(len(beams.canvas))
+        token, logp = _by_draw(token), _by_draw(logp)  # (row·draw, at)
+        before = beams.canvas.rows(parent)
+        size = step.holes.stop - step.holes.start
+        after = _transfer(before, rest[parent][:, :size], token[:, :size], logp[:, :size], step)
+        children = beams.noise.children(parent, draw, step.number)
+        candidates = Beams(after, children, beams.blocks[parent], beams.total[parent], beams.holes[parent])
+
+        completions = [_complete(after, rest[parent], token)]
+        for sample in range(1, self.samples):
+            again = self._redraw(beliefs.rows(parent), children, step.number, places[parent], sample)
+            completions.append(_complete(after, rest[parent], again))
+        held = denoiser.hold(beams.canvas, fresh=rest)
+        candidates = self._scored(held, candidates, completions, step)
+        return self._prune(candidates, completions[0], parent, draw, step)
+
+    def _redraw(self, beliefs, noise: Noise, step: int, places: Columns, sample: int) -> Int[Tensor, "row at"]:
+        """A further completion, drawn from the candidate's own stream under the purpose `sample`."""
+        token, _ = pick(beliefs, self.temperature, noise, step, places, draws=sample + 1, purpose="sample")
+        return token[:, :, sample]
+
+    def _scored(self, denoiser: Denoiser, beams: Beams, completions: list[Canvas], step: Step) -> Beams:
+        """All completions of all candidates in one forward: the block hidden, its log p summed."""
+        reading = READINGS[self.likelihood](step.holes)
+        every = torch.arange(len(beams.canvas), device=beams.holes.device).repeat(self.samples)
+        full = beams.canvas.rows(every)
+        full = replace(full, tokens=torch.cat([completion.tokens for completion in completions]))
+        scored = beams.holes[every][:, reading.scored]
+        hidden = full.remask(beams.holes[every][:, reading.hidden])
+        logp = denoiser(hidden, scored).logp(full.at(scored)).sum(1)
+        score = logp.view(self.samples, -1).mean(0)
+        blocks = beams.blocks.index_copy(1, torch.tensor([step.block], device=score.device), score[:, None])
+        return replace(beams, blocks=blocks, total=blocks.sum(1) if reading.sums else score)
+
+    def _prune(
+        self, candidates: Beams, completion: Canvas, parent: Tensor, draw: Tensor, step: Step
+    ) -> tuple[Beams, Branch]:
+        """The best K of each problem's K²; ties go to the lower parent, then the lower draw."""
+        totals = candidates.total.view(-1, self.beams**2)  # (problem, parent·draw)
+        best = totals.sort(dim=1, descending=True, stable=True).indices[:, : self.beams]
+        best = (best + torch.arange(len(totals), device=best.device)[:, None] * self.beams**2).flatten()
+        kept = torch.zeros_like(parent, dtype=torch.bool).scatter(0, best, True)
+        branch = Branch(candidates.canvas, completion.tokens, parent, draw, candidates.total, candidates.blocks, kept)
+        noise = candidates.noise
+        survivors = Beams(
+            replace(candidates.canvas.rows(best), source=parent[best]),
+            replace(noise, problem=noise.problem[best], lineage=noise.lineage[best]),
+            candidates.blocks[best],
+            candidates.total[best],
+            candidates.holes[best],
+        )
+        return survivors, branch
+
+
+def _transfer(canvas: Canvas, at: Columns, token: Tensor, logp: Tensor, step: Step) -> Canvas:
+    """Low-confidence: write the quota of the block's masks whose drawn token is likeliest."""
+    return canvas.write(at, token, foremost(logp, canvas.masked_at(at), step.quota), step.number, logp)
+
+
+def _complete(canvas: Canvas, at: Columns, token: Tensor) -> Canvas:
+    """Fill what is still masked from a full draw."""
+    return canvas.write(at, token, canvas.masked_at(at), 0, torch.zeros_like(token, dtype=canvas.logp.dtype))
+
+
+def _by_draw(drawn: Tensor) -> Tensor:
+    return drawn.permute(0, 2, 1).flatten(0, 1)  # (row, at, draw) → (row·draw, at)

@@ -1,0 +1,53 @@
+"""Write every position the model is sure of, at least one each step (Fast-dLLM, arXiv 2505.22618)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from unmask.core import Canvas, Denoiser, Frame, Noise, Schedule, decoder
+from unmask.core.errors import UnmaskError
+from unmask.policies.order import foremost
+
+
+@decoder("threshold", "confidence-threshold")
+@dataclass(frozen=True)
+class Threshold:
+    sure: float = 0.9  # probability above which a position is written at once
+    block: int | None = None  # masks a block; 32, or all of them when there are fewer
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sure <= 1:
+            raise UnmaskError(f"sure={self.sure} is no probability: choose 0 to 1")
+
+    def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]:
+        del noise
+        holes = canvas.holes
+        schedule = Schedule.plan(holes.shape[1], self.block)
+        steps = torch.zeros_like(canvas.pad)[:, None]  # a row counts its own: others may take longer
+        for block in range(len(schedule.quotas)):
+            at = holes[:, schedule.holes(block)]
+            local = denoiser.hold(canvas, fresh=at)
+            while len(going := canvas.masked_at(at).any(1).nonzero()[:, 0]):
+                steps[going] += 1
+                canvas = canvas.replace_rows(going, self._step(local, canvas.rows(going), at[going], steps[going]))
+                yield Frame(canvas, canvas.logp.sum(1), int(steps.max()))
+
+    def _step(self, denoiser: Denoiser, canvas: Canvas, at: torch.Tensor, steps: torch.Tensor) -> Canvas:
+        token, logp = denoiser(canvas, at).best
+        masked = canvas.masked_at(at)
+        written = foremost(logp, masked, 1) | (masked & (logp > math.log(self.sure) if self.sure else masked))
+        return canvas.write(at, token, written, steps, logp)
+
+    @property
+    def choice(self) -> str:
+        return "score"
+
+    def resolved(self, length: int) -> Threshold:
+        return replace(self, block=Schedule.plan(length, self.block).block)
+
+    def rows(self, length: int) -> int:
+        return length

@@ -1,0 +1,192 @@
+"""Small models whose every belief can be checked by hand; they serve documentation and tests.
+
+`toy-joint` is a table of all sequences, `toy-chain` a Markov chain: both answer any mask pattern exactly.
+`toy-transformer` is the real network with random weights.
+"""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from unmask.core import Beliefs, Canvas, Denoiser, UnmaskError
+from unmask.core.shapes import Columns, Float
+from unmask.models.model import Messages, Model, model
+from unmask.models.network import Network
+from unmask.models.transformer import Shape, Transformer
+
+LARGEST = 2**20  # entries of a joint table
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Text of single characters: letters, then `.` (the end of an answer), then `_` (the mask)."""
+
+    count: int  # tokens, the mask apart
+
+    @property
+    def alphabet(self) -> str:
+        return (string.ascii_lowercase + string.ascii_uppercase + string.digits)[: self.count - 1] + "._"
+
+    def encode(self, text: str) -> list[int]:
+        for letter in text:
+            if letter not in self.alphabet:
+                raise UnmaskError(f"the toy model cannot read {letter!r}: it knows {self.alphabet[:-1]}")
+        return [self.alphabet.index(letter) for letter in text]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(self.alphabet[i] for i in ids)
+
+    def chat(self, messages: Messages) -> str:
+        return "".join(message["content"] for message in messages)
+
+
+class Exact:
+    """A denoiser that is told its conditionals: subclasses give p(token at each column | what is visible)."""
+
+    dtype = torch.float64
+
+    def __init__(self, letters: int, context: int, seed: int, device: torch.device):
+        self.letters, self.mask_id, self.context = letters, letters, context
+        self.seed, self.device = seed, device
+
+    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
+        del canvas, fresh
+        return self
+
+    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
+        logits = torch.full((*at.shape, self.letters + 1), -torch.inf, dtype=torch.float64, device=self.device)
+        for row, (tokens, pad) in enumerate(zip(canvas.tokens, canvas.pad.tolist(), strict=True)):
+            marginals = self.marginals(tokens[pad:])
+            logits[row, :, :-1] = marginals[at[row] - pad].log()
+        flat = logits.flatten(0, 1)
+        return Beliefs(flat.__getitem__, (at.shape[0], at.shape[1]), self.letters + 1, self.mask_id, self.device)
+
+    def marginals(self, tokens: Tensor) -> Float[Tensor, "pos letter"]:
+        raise NotImplementedError
+
+    def _generator(self, length: int) -> torch.Generator:
+        return torch.Generator().manual_seed(self.seed * 1009 + length)
+
+
+class Joint(Exact):
+    """Every sequence of a length has its own random probability."""
+
+    def __init__(self, letters: int, seed: int, sharpness: float, device: torch.device):
+        context = max(n for n in range(1, 21) if letters**n <= LARGEST)
+        super().__init__(letters, context, seed, device)
+        self.sharpness = sharpness
+        self.table = cache(self._table)
+
+    def _table(self, length: int) -> Tensor:
+        size = (self.letters,) * length
+        logits = torch.randn(size, generator=self._generator(length), dtype=torch.float64) * self.sharpness
+        return logits.flatten().softmax(0).view(size).to(self.device)
+
+    def marginals(self, tokens: Tensor) -> Tensor:
+        seen = [slice(None) if token == self.mask_id else token for token in tokens.tolist()]
+        table = self.table(len(seen))[tuple(seen)]
+        out = torch.zeros(len(seen), self.letters, dtype=torch.float64, device=self.device)
+        axis = itertools.count()
+        for place, token in enumerate(seen):
+            if isinstance(token, slice):
+                mine = next(axis)
+                sums = table.sum([i for i in range(table.ndim) if i != mine]) if table.ndim > 1 else table
+                out[place] = sums / sums.sum()
+            else:
+                out[place, token] = 1.0
+        return out
+
+
+class Chain(Exact):
+    """A Markov chain: conditionals by messages from the left and from the right, at any length."""
+
+    def __init__(self, letters: int, seed: int, sharpness: float, context: int, device: torch.device):
+        super().__init__(letters, context, seed, device)
+        steps = torch.randn(letters, letters, generator=self._generator(0), dtype=torch.float64) * sharpness
+        self.move = steps.softmax(1).to(device)
+
+    def marginals(self, tokens: Tensor) -> Tensor:
+        seen = torch.ones(len(tokens), self.letters, dtype=torch.float64, device=self.device)
+        for place, token in enumerate(tokens.tolist()):
+            if token != self.mask_id:
+                seen[place] = torch.nn.functional.one_hot(tokens[place], self.letters)
+        ahead, back = seen.clone(), torch.ones_like(seen)
+        for i in range(1, len(seen)):
+            ahead[i] = seen[i] * ((ahead[i - 1] / ahead[i - 1].sum()) @ self.move)
+        for i in reversed(range(len(seen) - 1)):
+            message = self.move @ (seen[i + 1] * back[i + 1])
+            back[i] = message / message.sum()
+        both = ahead * back
+        return both / both.sum(1, keepdim=True)
+
+
+def _check_letters(letters: int, most: int) -> None:
+    if not 2 <= letters <= most:
+        raise UnmaskError(f"letters={letters} does not work: choose 2 to {most}")
+
+
+def _made(name: str, denoiser: Denoiser, letters: int) -> Model:
+    return Model(name, denoiser, Letters(letters), frozenset({letters - 1}), default_length=8)
+
+
+@model("toy-joint")
+@dataclass(frozen=True)
+class ToyJoint:
+    letters: int = 4
+    seed: int = 0
+    sharpness: float = 1.0  # spread of the log-probabilities
+
+    def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
+        del dtype
+        _check_letters(self.letters, 62)
+        return _made("toy-joint", Joint(self.letters, self.seed, self.sharpness, device), self.letters)
+
+
+@model("toy-chain")
+@dataclass(frozen=True)
+class ToyChain:
+    letters: int = 8
+    seed: int = 0
+    sharpness: float = 2.0
+    context: int = 1024
+
+    def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
+        del dtype
+        _check_letters(self.letters, 62)
+        chain = Chain(self.letters, self.seed, self.sharpness, self.context, device)
+        return _made("toy-chain", chain, self.letters)
+
+
+@model("toy-transformer")
+@dataclass(frozen=True)
+class ToyTransformer:
+    letters: int = 32
+    width: int = 32
+    layers: int = 2
+    heads: int = 4
+    context: int = 1024
+    sharpness: float = 2.0  # spread of the logits
+    seed: int = 0
+
+    def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
+        _check_letters(self.letters, 62)
+        shape = Shape(
+            self.width, self.layers, self.heads, hidden=2 * self.width, vocab=self.letters + 1, context=self.context
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            module = Transformer(shape)
+            for weight in module.parameters():
+                if weight.ndim == 2:
+                    torch.nn.init.normal_(weight, std=1.5 / weight.shape[1] ** 0.5)
+            torch.nn.init.normal_(module.embed.weight)
+            torch.nn.init.normal_(module.head.weight, std=self.sharpness / self.width**0.5)
+        network = Network(module.to(device, dtype or torch.float32).requires_grad_(False), mask_id=self.letters)
+        return _made("toy-transformer", network, self.letters)

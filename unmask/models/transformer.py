@@ -1,0 +1,132 @@
+"""One bidirectional transformer for the shapes of LLaDA (arXiv 2502.09992) and Dream (Qwen2.5).
+
+RMSNorm, rotary positions, SwiGLU, grouped heads. The projections that read the same input are one matrix each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.core.shapes import Bool, Float, Int, Tokens
+
+
+@dataclass(frozen=True)
+class Shape:
+    width: int
+    layers: int
+    heads: int
+    hidden: int  # of the MLP
+    vocab: int  # rows of the embedding
+    context: int
+    kv_heads: int | None = None  # fewer than `heads` when keys and values are shared; None: as many
+    theta: float = 500_000.0  # base of the rotary frequencies
+    eps: float = 1e-5
+    qkv_bias: bool = False
+    tied: bool = False  # the head is the embedding
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+    @property
+    def kv_width(self) -> int:
+        return self.head_width * (self.kv_heads or self.heads)
+
+    @property
+    def parameters(self) -> int:
+        attention = self.width * (2 * self.width + 2 * self.kv_width)
+        bias = (self.width + 2 * self.kv_width) * self.qkv_bias
+        layer = attention + bias + 3 * self.width * self.hidden + 2 * self.width
+        return self.layers * layer + self.width * (1 + self.vocab * (1 if self.tied else 2))
+
+
+class Norm(nn.Module):
+    """RMSNorm, its mean square in float32 or better."""
+
+    def __init__(self, width: int, eps: float):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = x if x.dtype == torch.float64 else x.float()
+        return self.weight * (wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()).to(x.dtype)
+
+
+class Layer(nn.Module):
+    def __init__(self, shape: Shape):
+        super().__init__()
+        self.shape = shape
+        width, kv = shape.width, shape.kv_width
+        self.attention_norm = Norm(width, shape.eps)
+        self.qkv = nn.Linear(width, width + 2 * kv, bias=shape.qkv_bias)
+        self.out = nn.Linear(width, width, bias=False)
+        self.mlp_norm = Norm(width, shape.eps)
+        self.gate_up = nn.Linear(width, 2 * shape.hidden, bias=False)
+        self.down = nn.Linear(shape.hidden, width, bias=False)
+
+    def forward(self, x: Tensor, turn: Tensor, mask: Tensor | None) -> Tensor:
+        x = x + self.attend(self.attention_norm(x), turn, mask)
+        gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
+        return x + self.down(F.silu(gate) * up)
+
+    def attend(self, x: Tensor, turn: Tensor, mask: Tensor | None) -> Tensor:
+        kv, dim = self.shape.kv_width, self.shape.head_width
+        q, k, v = self.qkv(x).split([self.shape.width, kv, kv], dim=-1)
+        q, k, v = (part.unflatten(-1, (-1, dim)).transpose(1, 2) for part in (q, k, v))  # (row, head, pos, dim)
+        grouped = self.shape.kv_width != self.shape.width
+        mixed = F.scaled_dot_product_attention(rotate(q, turn), rotate(k, turn), v, attn_mask=mask, enable_gqa=grouped)
+        return self.out(mixed.transpose(1, 2).flatten(2))
+
+
+class Transformer(nn.Module):
+    def __init__(self, shape: Shape):
+        super().__init__()
+        self.shape = shape
+        self.embed = nn.Embedding(shape.vocab, shape.width)
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.norm = Norm(shape.width, shape.eps)
+        self.head = nn.Linear(shape.width, shape.vocab, bias=False)
+        if shape.tied:
+            self.head.weight = self.embed.weight
+
+    def forward(
+        self,
+        tokens: Tokens,
+        places: Int[Tensor, "#row pos"] | None = None,
+        real: Bool[Tensor, "row pos"] | None = None,
+    ) -> Float[Tensor, "row pos width"]:
+        """Hidden states after the last norm. `places` are rotary positions; only `real` positions are attended to."""
+        if places is None:
+            places = torch.arange(tokens.shape[1], device=tokens.device)[None]
+        x = self.embed(tokens)
+        turn = rotary(places, self.shape, x.dtype)
+        mask = None if real is None else real[:, None, None, :]
+        for layer in self.layers:
+            x = layer(x, turn, mask)
+        return self.norm(x)
+
+    def logits(self, hidden: Float[Tensor, "n width"]) -> Float[Tensor, "n vocab"]:
+        """In float32 or better: bfloat16 would leave logits of 20 a resolution of an eighth."""
+        if hidden.is_cuda and hidden.dtype in (torch.bfloat16, torch.float16):
+            return torch.mm(hidden, self.head.weight.T, out_dtype=torch.float32)
+        return self.head(hidden)
+
+
+def rotary(places: Int[Tensor, "row pos"], shape: Shape, dtype: torch.dtype) -> Float[Tensor, "2 row 1 pos half"]:
+    """Cosines and sines of every position's angles, in float32 or better."""
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    half = torch.arange(0, shape.head_width, 2, device=places.device, dtype=wide) / shape.head_width
+    angles = places[:, None, :, None].to(wide) * shape.theta**-half
+    return torch.stack([angles.cos(), angles.sin()])
+
+
+def rotate(x: Tensor, turn: Tensor) -> Tensor:
+    """Half-rotation: the first half of a head's width is paired with the second."""
+    cos, sin = turn
+    first, second = x.to(turn.dtype).chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)

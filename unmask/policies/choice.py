@@ -1,0 +1,46 @@
+"""Which of the final rows is the answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from unmask.core.errors import UnmaskError, nearest
+
+Choice = Literal["score", "majority", "weighted"]
+
+
+def by_score(scores: Sequence[float], keys: Sequence[str]) -> int:
+    """The highest score; ties go to the first row."""
+    del keys
+    return max(range(len(scores)), key=scores.__getitem__)
+
+
+def by_majority(scores: Sequence[float], keys: Sequence[str]) -> int:
+    """The first row of the commonest key; ties go to the key seen first."""
+    del scores
+    return keys.index(max(dict.fromkeys(keys), key=keys.count))
+
+
+def by_weight(scores: Sequence[float], keys: Sequence[str]) -> int:
+    """The best row of the key whose rows hold most of the probability, exp(score) summed."""
+    most = max(scores)
+    weight = dict.fromkeys(keys, 0.0)
+    for score, key in zip(scores, keys, strict=True):
+        weight[key] += math.exp(score - most) if most > -math.inf else 1.0
+    winner = max(weight, key=weight.__getitem__)
+    return max((row for row, key in enumerate(keys) if key == winner), key=scores.__getitem__)
+
+
+_CHOICES: dict[str, Callable[[Sequence[float], Sequence[str]], int]] = {
+    "score": by_score,
+    "majority": by_majority,
+    "weighted": by_weight,
+}
+
+
+def choose(choice: str, scores: Sequence[float], keys: Sequence[str]) -> int:
+    if choice not in _CHOICES:
+        raise UnmaskError(f"unknown choice {choice!r}: {nearest(choice, _CHOICES)}")
+    return _CHOICES[choice](scores, keys)
