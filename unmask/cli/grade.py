@@ -17,31 +17,19 @@ from unmask.tasks.sandbox import Confinement
 
 @app.command()
 def grade(
-    file: Annotated[
-        str, typer.Argument(help='JSON lines of {"id" or "question", "output"}; - for standard input.')
-    ],
+    file: Annotated[str, typer.Argument(help='JSON lines of {"id" or "question", "output"}; - for standard input.')],
     task_: Annotated[str, typer.Option("--task", "-t", help="Such as gsm8k or mbpp(subset=sanitized).")],
-    metric: Annotated[
-        str, typer.Option(help="ours, or d1 for figures that compare with published ones.")
-    ] = "ours",
-    data_: Annotated[
-        str | None, typer.Option("--data", help="The folder that holds the benchmark files.")
-    ] = None,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Run programs that a model wrote.")
-    ] = False,
+    metric: Annotated[str, typer.Option(help="ours, or d1 for figures that compare with published ones.")] = "ours",
+    data_: Annotated[str | None, typer.Option("--data", help="The folder that holds the benchmark files.")] = None,
+    allow_code: Annotated[bool, typer.Option("--allow-code", help="Run programs that a model wrote.")] = False,
     sandbox: Annotated[str | None, typer.Option(help="namespaces, or rlimits to accept less.")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object with every problem's result.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with every problem's result.")] = False,
 ) -> None:
     """Grade a file of outputs and print the accuracy."""
     if data_ is not None:
         data.use(data_)
     made = task.make(task_)
-    made = _set(
-        made, task_, {"allow_code": allow_code or None, "sandbox": _one_of(Confinement, "--sandbox", sandbox)}
-    )
+    made = _set(made, task_, {"allow_code": allow_code or None, "sandbox": _one_of(Confinement, "--sandbox", sandbox)})
     measure = _one_of(Metric, "--metric", metric)
     with _open(file) as lines:
         report = grading.grade(made, lines, measure, _progress if sys.stderr.isatty() else None)

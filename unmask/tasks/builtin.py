@@ -236,19 +236,10 @@ def _reverse(purse: Purse, held: list[Any]) -> None:
 
 
 METHODS: dict[tuple[type, str], Callable[..., Any]] = {
-    **{
-        (str, name): _text(getattr(str, name))
-        for name in ("upper", "lower", "title", "capitalize", "swapcase")
-    },
-    **{
-        (str, name): _text(getattr(str, name))
-        for name in ("isdigit", "isalpha", "isupper", "islower", "isspace")
-    },
+    **{(str, name): _text(getattr(str, name)) for name in ("upper", "lower", "title", "capitalize", "swapcase")},
+    **{(str, name): _text(getattr(str, name)) for name in ("isdigit", "isalpha", "isupper", "islower", "isspace")},
     **{(str, name): _text(getattr(str, name), str) for name in ("strip", "lstrip", "rstrip", "split")},
-    **{
-        (str, name): _text(getattr(str, name), str)
-        for name in ("startswith", "endswith", "count", "find", "index")
-    },
+    **{(str, name): _text(getattr(str, name), str) for name in ("startswith", "endswith", "count", "find", "index")},
     (str, "replace"): _replace,
     (str, "join"): _join,
     (list, "append"): _append,

@@ -35,9 +35,9 @@ _BITS = 4096  # of a power; above it no target is near
 class CountdownD1(Benchmark):
     source: ClassVar[Source] = Source("countdown/countdown_cd3_test.jsonl")
     wording: ClassVar[Prompt] = Prompt(
-        "Combine the numbers into one arithmetic expression that equals the target. Use every number exactly once, with +, -, *, / and "
-        "brackets. Try combinations inside <reasoning></reasoning>, then give the expression alone, without an equals "
-        "sign, as \\boxed{expression} inside <answer></answer>."
+        "Combine the numbers into one arithmetic expression that equals the target. Use every number exactly "
+        "once, with +, -, *, / and brackets. Try combinations inside <reasoning></reasoning>, then give the "
+        "expression alone, without an equals sign, as \\boxed{expression} inside <answer></answer>."
     )
 
     def problems(self) -> list[Problem]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ class Source:
     def _remote(self, name: str) -> Path:
         from huggingface_hub import hf_hub_download
 
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # its retries are not the user's business
+
         try:
             return Path(hf_hub_download(self.repo, name, repo_type="dataset"))
         except Exception as error:  # its errors share no base, and none is worth a traceback
@@ -68,10 +71,8 @@ def read(path: Path) -> list[Row]:
 def _read(path: Path) -> list[Row]:
     if path.suffix == ".parquet":
         return _parquet(path)
-    if path.suffix == ".gz":
-        text = gzip.decompress(path.read_bytes()).decode()
-    else:
-        text = path.read_text(encoding="utf-8")
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
     if path.suffix == ".json":
         return json.loads(text)
     if path.suffix == ".csv":
@@ -83,7 +84,5 @@ def _parquet(path: Path) -> list[Row]:
     try:
         from pyarrow import parquet  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise UnmaskError(
-            f"the hub's files need pyarrow (pip install 'unmask[data]'), or else: {_HINT}"
-        ) from None
+        raise UnmaskError(f"the hub's files need pyarrow (pip install 'unmask[data]'), or else: {_HINT}") from None
     return parquet.read_table(path).to_pylist()

@@ -19,9 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from unmask.core.errors import UnmaskError
 from unmask.tasks.task import Grade, Metric, Problem, Split
 
-HELD_OUT = frozenset(
-    int(mark, 16) for mark in files("unmask.tasks").joinpath("held_out.txt").read_text().split()
-)
+HELD_OUT = frozenset(int(mark, 16) for mark in files("unmask.tasks").joinpath("held_out.txt").read_text().split())
 _TAGGED = re.compile(r"<answer>([^<>]*)</answer>")
 LONGEST = 20_000  # characters of an output that are read; a worked solution has a few hundred
 

@@ -41,10 +41,7 @@ class Report:
         return 100 * sum(grade.score for grade in self.grades) / len(self.grades)
 
     def results(self) -> list[dict[str, Any]]:
-        return [
-            {"id": problem.id, **asdict(grade)}
-            for problem, grade in zip(self.problems, self.grades, strict=True)
-        ]
+        return [{"id": problem.id, **asdict(grade)} for problem, grade in zip(self.problems, self.grades, strict=True)]
 
 
 def grade(
@@ -141,8 +138,8 @@ def _unknown(output: Output, known: Index) -> str:
         return f"line {output.line}: no problem of this task asks {output.name[:60]!r}"
     ids = [name for by, name in known if by == "id"]
     hint = nearest(output.name, ids) if len(ids) < 2000 else ""
-    example = f"ids look like {ids[0]!r}"
-    return f"line {output.line}: this task has no problem {output.name[:60]!r}: {hint if 'did you' in hint else example}"
+    hint = hint if hint.startswith("did you") else f"ids look like {ids[0]!r}"
+    return f"line {output.line}: this task has no problem {output.name[:60]!r}: {hint}"
 
 
 def _plain(question: str) -> str:

@@ -1,7 +1,7 @@
 """GSM8K (arXiv 2110.14168): 1,319 grade-school word problems with a number for an answer.
 
-    {"question": "A robe takes 2 bolts of blue fiber and half that much white fiber. How many bolts in total does it take?",
-     "answer": "It takes 2/2=<<2/2=1>>1 bolt of white fiber\\nSo the total amount of fabric is 2+1=<<2+1=3>>3 bolts\\n#### 3"}
+    {"question": "A robe takes 2 bolts of blue fiber and half that much white fiber.  How many bolts in total …",
+     "answer": "It takes 2/2=<<2/2=1>>1 bolt of white fiber\\nSo the total amount of fabric is … bolts\\n#### 3"}
 
 `d1` reads the first box up to its first closing brace and compares floats: `\\boxed{1,200}` is 1 to it, and a
 negative gold is never right. `ours` reads the last box, separators and signs, and compares exactly.
@@ -30,12 +30,10 @@ LONGEST = 300  # digits; more is no answer, and slow to compare
 @task("gsm8k")
 @dataclass(frozen=True)
 class GSM8K(Benchmark):
-    source: ClassVar[Source] = Source(
-        "gsm8k/test.jsonl", "openai/gsm8k", ("main/test-00000-of-00001.parquet",)
-    )
+    source: ClassVar[Source] = Source("gsm8k/test.jsonl", "openai/gsm8k", ("main/test-00000-of-00001.parquet",))
     wording: ClassVar[Prompt] = Prompt(
-        "Solve the word problem. Work through it step by step inside <reasoning></reasoning>, then give the final number, "
-        "and nothing else, as \\boxed{number} inside <answer></answer>."
+        "Solve the word problem. Work through it step by step inside <reasoning></reasoning>, then give the "
+        "final number, and nothing else, as \\boxed{number} inside <answer></answer>."
     )
 
     def problems(self) -> list[Problem]:
@@ -76,7 +74,7 @@ def _read(text: str) -> Fraction | None:
 
 
 def _numbers(text: str) -> list[Fraction]:
-    """Every number in the text: `-\\$1{,}200.50`, `3/4`, `\\frac{3}{4}`; a minus after a digit or bracket is an operator."""
+    """Every number in the text: `-\\$1{,}200.50`, `3/4`, `\\frac{3}{4}`; a minus after a digit is an operator."""
     text = _DUST.sub(lambda found: "," if found[0] == "{,}" else "", text.replace("−", "-"))
     text = _FRACTION.sub(_slash, text)
     return [number for found in _NUMBER.findall(text) if (number := _fraction(found)) is not None]

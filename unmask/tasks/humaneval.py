@@ -1,7 +1,7 @@
 """HumanEval (arXiv 2107.03374): 164 Python functions to complete from signature and docstring.
 
     {"task_id": "HumanEval/53", "entry_point": "add",
-     "prompt": "def add(x: int, y: int):\\n    \\"\\"\\"Add two numbers x and y\\n    >>> add(2, 3)\\n    5\\n    \\"\\"\\"\\n",
+     "prompt": "def add(x: int, y: int):\\n    \\"\\"\\"Add two numbers x and y\\n    >>> add(2, 3)\\n …",
      "canonical_solution": "    return x + y\\n",
      "test": "def check(candidate):\\n    import random\\n\\n    assert candidate(0, 1) == 1\\n …"}
 
@@ -32,8 +32,8 @@ class HumanEval(ProgramTask):
         ("openai_humaneval/test-00000-of-00001.parquet",),
     )
     wording: ClassVar[Prompt] = Prompt(
-        "Complete the Python function. Think inside <reasoning></reasoning>, then give the whole function, with the imports it needs, in "
-        "one ```python block inside <answer></answer>.",
+        "Complete the Python function. Think inside <reasoning></reasoning>, then give the whole function, "
+        "with the imports it needs, in one ```python block inside <answer></answer>.",
         "```python\n{question}```",
     )
 
@@ -61,11 +61,11 @@ class HumanEval(ProgramTask):
 
 def _program(prompt: str, entry: str, text: str) -> str:
     """What the output defines, after the imports and helpers it was given; or the prompt with the output for a body."""
+    before = prompt[: prompt.rfind(f"def {entry}(")] + "\n"
     code = read(text, entry) or ""
     if entry in listing.defined(listing.parse(code)):
-        before = prompt[: prompt.rfind(f"def {entry}(")]
-        return before + "\n" + listing.reachable(code, entry)
+        return before + listing.reachable(code, entry)
     body = code if listing.fences(text) else text[: listing.LONGEST]
     whole = listing.head(prompt + body)
     grown = len(whole.strip()) > len(prompt.strip())
-    return listing.reachable(whole, entry) if grown else code
+    return before + listing.reachable(whole, entry) if grown else code

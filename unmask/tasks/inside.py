@@ -14,16 +14,17 @@ import builtins
 import json
 import os
 import sys
+from functools import partial
 
 LONGEST = 8 << 20  # bytes of one message
 _BOXES = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 
 
-class Ended(Exception):
+class EndedError(Exception):
     """The other side is gone, or says what cannot be read."""
 
 
-class Foreign(Exception):
+class ForeignError(Exception):
     """An exception of the program's own making."""
 
 
@@ -41,7 +42,7 @@ class Link:
     def receive(self):
         line = self.read.readline(LONGEST + 1)
         if not line.endswith(b"\n"):
-            raise Ended("the program said too much" if line else "the program ended early")
+            raise EndedError("the program said too much" if line else "the program ended early")
         return json.loads(line)
 
     def encode(self, value):
@@ -51,17 +52,16 @@ class Link:
         if isinstance(value, int):
             whole = int.__index__(value)
             return whole if abs(whole) < 1 << 64 else {"int": hex(whole)}
-        for kind, plain in ((str, str.__str__), (float, float.__float__)):
-            if isinstance(value, kind):
-                return plain(value)
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, float):
+            return float.__float__(value)
         if isinstance(value, complex):
             return {"complex": [value.real, value.imag]}
         if isinstance(value, bytes | bytearray):
             return {"bytes": bytes(value).hex()}
         if isinstance(value, dict):
-            return {
-                "dict": [[self.encode(key), self.encode(dict.get(value, key))] for key in dict.keys(value)]
-            }
+            return {"dict": [[self.encode(key), self.encode(dict.get(value, key))] for key in dict.keys(value)]}
         for name, kind in _BOXES.items():
             if isinstance(value, kind):
                 return {name: [self.encode(item) for item in kind.__iter__(value)]}
@@ -90,7 +90,7 @@ class Link:
 
 
 class Far:
-    """An object of the program as the judge sees it: to be called, gone through, or handed back; equal to itself only."""
+    """An object of the program as the judge sees it: called, gone through or handed back; equal to itself only."""
 
     def __init__(self, link, place):
         self.link, self.place = link, place
@@ -107,7 +107,7 @@ class Far:
         try:
             link.send(message)
         except BrokenPipeError:
-            raise Ended("the program ended early") from None
+            raise EndedError("the program ended early") from None
         return hear(link)
 
 
@@ -118,11 +118,11 @@ def hear(link):
             return link.decode(said["value"])
         name, words = said["error"]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, MemoryError):
-        raise Ended("what the program said cannot be read") from None
+        raise EndedError("what the program said cannot be read") from None
     kind = getattr(builtins, str(name), None)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UnicodeError):
         raise kind(str(words))
-    raise Foreign(f"{name}: {words}")
+    raise ForeignError(f"{name}: {words}")
 
 
 def reply(link, work):
@@ -147,11 +147,16 @@ def perform(job, link):
     while True:
         try:
             asked = link.receive()
-        except Ended:
+        except EndedError:
             return
-        target = link.kept[asked["on"]]
-        args, kwargs = link.decode(asked["args"]), link.decode(asked["kwargs"])
-        reply(link, (lambda: target(*args, **kwargs)) if asked["do"] == "call" else (lambda: list(target)))
+        reply(link, partial(answer, link, asked))
+
+
+def answer(link, asked):
+    target = link.kept[asked["on"]]
+    if asked["do"] == "list":
+        return list(target)
+    return target(*link.decode(asked["args"]), **link.decode(asked["kwargs"]))
 
 
 def judge(job, link):
@@ -167,7 +172,7 @@ def judge(job, link):
         verdict = {"right": True, "note": ""}
     except AssertionError as error:
         verdict = {"right": False, "note": f"a test fails: {str(error) or note}"}
-    except (Ended, Foreign) as error:
+    except (EndedError, ForeignError) as error:
         verdict = {"right": False, "note": str(error)}
     except BaseException as error:
         verdict = {"right": False, "note": f"{type(error).__name__}: {error}"}
@@ -175,11 +180,12 @@ def judge(job, link):
     os.write(job["handles"][2], json.dumps(verdict).encode() + b"\n")
 
 
-def main():
+def main(enter, limit):
+    """Both from `jail.py`, which stands above this text when it is sent."""
     job = json.loads(sys.stdin.buffer.read())
     if job["enter"]:
-        enter(**job["enter"])  # noqa: F821  # from jail.py, which stands above this text
-    limit(**job["limits"])  # noqa: F821
+        enter(**job["enter"])
+    limit(**job["limits"])
     for handle in (0, 2):
         os.dup2(1, handle)  # nothing to read, nowhere to complain
     link = Link(*job["handles"][:2])

@@ -118,9 +118,7 @@ def _vet(node: ast.AST) -> None:
         raise ProgramError(f"{type(node).__name__} is not in the small Python")
     if isinstance(node, ast.Constant) and not isinstance(node.value, int | str | None):
         raise ProgramError(f"{type(node.value).__name__} is not in the small Python")
-    if isinstance(node, ast.FunctionDef) and (
-        node.decorator_list or node.args.defaults or node.args.kw_defaults
-    ):
+    if isinstance(node, ast.FunctionDef) and (node.decorator_list or node.args.defaults or node.args.kw_defaults):
         raise ProgramError("a function has plain arguments only")
     if isinstance(node, ast.arguments) and (node.vararg or node.kwarg or node.kwonlyargs or node.posonlyargs):
         raise ProgramError("a function has plain arguments only")

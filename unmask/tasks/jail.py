@@ -11,9 +11,7 @@ import signal
 import sys
 
 REFUSED = 97  # exit status where the confined process was never reached
-_NEW = (
-    0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-)  # mount uts ipc user pid net
+_NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000  # mount uts ipc user pid net
 _BIND, _REC, _PRIVATE, _REMOUNT, _READ_ONLY = 0x1000, 0x4000, 0x40000, 0x20, 0x1
 _NOSUID, _NODEV, _KEPT, _RELATIME = 0x2, 0x4, 0x8 | 0x400 | 0x800, 0x200000
 _DETACH = 2
@@ -31,9 +29,7 @@ def enter(paths: list[str], disk: int, seconds: int, outer: int) -> None:
     except OSError as error:
         print(f"{error.strerror} ({error.filename})", file=sys.stderr)
         os._exit(REFUSED)
-    _fork(
-        seconds, tell=False
-    )  # signals to a namespace's first process are special: the program is the second
+    _fork(seconds, tell=False)  # signals to a namespace's first process are special: the program is the second
     _drop(outer)
 
 
@@ -92,7 +88,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _fork(seconds: int, tell: bool) -> None:
-    """Return in the child; the parent waits, then takes everything below with it. No program chooses its exit status."""
+    """Return in the child; the parent waits and takes everything below with it. No program chooses its status."""
     child = os.fork()
     if child == 0:
         _call("prctl", _PDEATHSIG, signal.SIGKILL)
@@ -110,9 +106,7 @@ def _build(paths: list[str], disk: int) -> None:
     for path in paths:
         os.makedirs(ROOT + path, mode=0o755, exist_ok=True)
         kept = os.statvfs(path).f_flag
-        flags = (
-            _BIND | _REMOUNT | _READ_ONLY | _NOSUID | _NODEV | kept & _KEPT | (kept & 0x1000 and _RELATIME)
-        )
+        flags = _BIND | _REMOUNT | _READ_ONLY | _NOSUID | _NODEV | kept & _KEPT | (kept & 0x1000 and _RELATIME)
         _call("mount", path.encode(), (ROOT + path).encode(), None, _BIND | _REC, None)
         _call("mount", None, (ROOT + path).encode(), None, flags, None)
     os.mkdir(f"{ROOT}/work")

@@ -1,6 +1,6 @@
 """MATH500 (arXiv 2305.20050): 500 competition problems whose answers are LaTeX.
 
-    {"problem": "If $f(x) = \\\\frac{3x-2}{x-2}$, what is the value of $f(-2) +f(-1)+f(0)$? Express your answer as a common fraction.",
+    {"problem": "If $f(x) = \\\\frac{3x-2}{x-2}$, what is the value of $f(-2) +f(-1)+f(0)$? Express your answer as …",
      "solution": "… $=\\\\boxed{\\\\frac{14}{3}}$", "answer": "\\\\frac{14}{3}",
      "subject": "Algebra", "level": 3, "unique_id": "test/algebra/2584.json"}
 
@@ -27,8 +27,8 @@ from unmask.tasks.task import Grade, Metric, Problem, task
 class Math500(Benchmark):
     source: ClassVar[Source] = Source("math500/test.jsonl", "HuggingFaceH4/MATH-500", ("test.jsonl",))
     wording: ClassVar[Prompt] = Prompt(
-        "Solve the mathematics problem. Work through it step by step inside <reasoning></reasoning>, then give the final answer, "
-        "simplified and in LaTeX, as \\boxed{answer} inside <answer></answer>."
+        "Solve the mathematics problem. Work through it step by step inside <reasoning></reasoning>, then "
+        "give the final answer, simplified and in LaTeX, as \\boxed{answer} inside <answer></answer>."
     )
 
     def problems(self) -> list[Problem]:

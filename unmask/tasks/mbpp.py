@@ -1,7 +1,7 @@
 """MBPP (arXiv 2108.07732): small Python functions from a sentence and the asserts they must pass.
 
     {"task_id": 2, "text": "Write a function to find the similar elements from the given two tuple lists.",
-     "code": "def similar_elements(test_tup1, test_tup2):\\r\\n  res = tuple(set(test_tup1) & set(test_tup2))\\r\\n  return (res) ",
+     "code": "def similar_elements(test_tup1, test_tup2):\\r\\n  res = tuple(set(test_tup1) & …",
      "test_setup_code": "", "test_list": ["assert similar_elements((3, 4, 5, 6),(5, 7, 4, 10)) == (4, 5)", …],
      "challenge_test_list": []}
 
@@ -38,8 +38,9 @@ class MBPP(ProgramTask):
         ),
     }
     wording: ClassVar[Prompt] = Prompt(
-        "Write the Python function that is described and that passes the tests shown. Think inside <reasoning></reasoning>, then give the "
-        "whole program, with the imports it needs, in one ```python block inside <answer></answer>.",
+        "Write the Python function that is described and that passes the tests shown. Think inside "
+        "<reasoning></reasoning>, then give the whole program, with the imports it needs, in one ```python "
+        "block inside <answer></answer>.",
         "{question}\n\n```python\n{tests}\n```",
     )
 

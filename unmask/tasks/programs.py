@@ -54,9 +54,7 @@ def both(rng: Random) -> Piece:
     one, two = condition(rng), condition(rng)
     first, second = one.means, two.means
     if rng.random() < 0.5:
-        return Piece(
-            f"{one.says} and {two.says}", f"{one.code} and {two.code}", lambda x: first(x) and second(x)
-        )
+        return Piece(f"{one.says} and {two.says}", f"{one.code} and {two.code}", lambda x: first(x) and second(x))
     return Piece(f"{one.says} or {two.says}", f"{one.code} or {two.code}", lambda x: first(x) or second(x))
 
 
@@ -117,9 +115,7 @@ def pick(rng: Random, level: int) -> Draft:
     if level < 2 or rng.random() < 0.3:
         return Draft("xs", f"{says}.", [f"return {line}"], made)
     if rng.random() < 0.5:
-        return Draft(
-            "xs", f"{says}, in rising order.", [f"return sorted({line})"], lambda xs: sorted(made(xs))
-        )
+        return Draft("xs", f"{says}, in rising order.", [f"return sorted({line})"], lambda xs: sorted(made(xs)))
     n = between(rng, 1, 4)
     return Draft("xs", f"{says}, without the first {n}.", [f"return {line}[{n}:]"], lambda xs: made(xs)[n:])
 
@@ -199,9 +195,7 @@ def letters(rng: Random, level: int) -> Draft:
     body = [f"t = {worth[2]}", "for c in s:", f'    if c == "{one}":', f"        t += {worth[0]}"]
     body += [f'    elif c in "{few}":', f"        t -= {worth[1]}", "return t"]
     says = f'{says} and take off {worth[1]} if it is in "{few}".'
-    return Draft(
-        "s", says, body, lambda s: worth[2] + sum(worth[0] * (c == one) - worth[1] * (c in few) for c in s)
-    )
+    return Draft("s", says, body, lambda s: worth[2] + sum(worth[0] * (c == one) - worth[1] * (c in few) for c in s))
 
 
 def edit(rng: Random, level: int) -> Draft:

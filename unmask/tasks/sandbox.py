@@ -148,17 +148,14 @@ class Side:
     made: str
 
     def refused(self) -> bool:
-        """Whether it ended before the program or the tests began. Only a jail of ours hides the program's own status."""
+        """Whether it ended before its work began. Only a jail of ours hides the program's own status."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.made == "namespaces" and self.process.wait(timeout=0.2) > 0
         return False
 
     def words(self) -> str:
         self.errors.seek(0)
-        return (
-            " ".join(self.errors.read(300).decode(errors="replace").split())
-            or f"exit {self.process.returncode}"
-        )
+        return " ".join(self.errors.read(300).decode(errors="replace").split()) or f"exit {self.process.returncode}"
 
 
 @contextlib.contextmanager
@@ -235,9 +232,7 @@ def _readable() -> list[str]:
     """The system's libraries and the interpreter's own folder; a folder inside another is listed once."""
     wanted = ("/usr", "/lib", "/lib32", "/lib64", sys.base_prefix, sys.base_exec_prefix)
     there = list(dict.fromkeys(path for path in wanted if Path(path).is_dir()))
-    return [
-        path for path in there if not any(path != other and path.startswith(f"{other}/") for other in there)
-    ]
+    return [path for path in there if not any(path != other and path.startswith(f"{other}/") for other in there)]
 
 
 def _interpreter() -> str:
@@ -246,4 +241,4 @@ def _interpreter() -> str:
 
 @cache
 def _source() -> str:
-    return "\n".join([*(Path(str(part.__file__)).read_text() for part in (jail, inside)), "main()"])
+    return "\n".join([*(Path(str(part.__file__)).read_text() for part in (jail, inside)), "main(enter, limit)"])

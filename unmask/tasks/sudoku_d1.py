@@ -33,9 +33,10 @@ class SudokuD1(Benchmark):
     source: ClassVar[Source] = Source("sudoku4x4/4x4_test_sudoku.csv")
     chosen: ClassVar[Source] = Source("sudoku4x4/d1_seed42_indices.json")
     wording: ClassVar[Prompt] = Prompt(
-        "Fill in the 4x4 Sudoku. It is written row by row as 16 digits, 0 for a blank; every row, every column and every 2x2 box must hold "
-        "1, 2, 3 and 4. Keep the given digits. Think inside <reasoning></reasoning>, then give the full grid as "
-        "16 digits, row by row and without spaces, inside <answer></answer>."
+        "Fill in the 4x4 Sudoku. It is written row by row as 16 digits, 0 for a blank; every row, every "
+        "column and every 2x2 box must hold 1, 2, 3 and 4. Keep the given digits. Think inside "
+        "<reasoning></reasoning>, then give the full grid as 16 digits, row by row and without spaces, inside "
+        "<answer></answer>."
     )
 
     subset: Literal["all", "d1"] = "all"  # all 500, or the 256 that d1 evaluates
@@ -64,9 +65,7 @@ class SudokuD1(Benchmark):
         golds = [problem.data["solution"]] if metric == "d1" else solutions(puzzle)
         score = max(share(puzzle, gold, answer) for gold in golds)
         right = score == 1 if metric == "d1" else answer in golds
-        return Grade(
-            right, score, answer, "" if right else "the grid breaks the rules or lacks a given digit"
-        )
+        return Grade(right, score, answer, "" if right else "the grid breaks the rules or lacks a given digit")
 
 
 def _read(text: str) -> str | None:
