@@ -23,6 +23,7 @@ ROOT = "/proc"  # where the new root is put together: there everywhere, and hold
 def enter(paths: list[str], disk: int, seconds: int, outer: int) -> None:
     """Go in with `paths` to read and `disk` bytes to write; real root becomes the outside user `outer` there."""
     try:
+        _write("/proc/self/oom_score_adj", "1000")  # where memory runs out, we go first
         _unshare(outer)
         _fork(seconds, tell=True)  # the next process is the first of the new process namespace
         _build(paths, disk)
@@ -48,7 +49,8 @@ def limit(memory: int, cpu: int, processes: int, disk: int) -> None:
 def _call(name: str, *args: object) -> None:
     if getattr(_libc(), name)(*args) != 0:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), f"{name} {args[1] if name == 'mount' else args[0]}")
+        where = f"mount {args[1]}" if name == "mount" else name
+        raise OSError(number, os.strerror(number), where)
 
 
 def _libc() -> ctypes.CDLL:
@@ -62,24 +64,28 @@ def _unshare(outer: int) -> None:
     helper = os.fork()
     if helper == 0:
         os.close(go)
-        os.read(ready, 1)
-        other = f"\n1 {outer} 1" if outer else ""
-        try:
-            _write(f"/proc/{me}/setgroups", "deny") if user else None
-            _write(f"/proc/{me}/uid_map", f"0 {user} 1{other}")
-            _write(f"/proc/{me}/gid_map", f"0 {group} 1{other}")
-        except OSError as error:
-            print(f"{error.strerror} ({error.filename})", file=sys.stderr)
-            os._exit(REFUSED)
-        os._exit(0)
-    try:
-        _call("unshare", _NEW)
-    finally:
-        os.close(ready)
-        os.close(go)
+        os._exit(_map(me, user, group, outer) if os.read(ready, 1) else 0)
+    os.close(ready)
+    _call("unshare", _NEW)
+    os.write(go, b"!")
+    os.close(go)
     if os.waitpid(helper, 0)[1]:
         os._exit(REFUSED)
     _write("/proc/sys/user/max_user_namespaces", "0")  # or the program could be root in one of its own
+
+
+def _map(pid: int, user: int, group: int, outer: int) -> int:
+    """Outside users as they are known inside: the caller is 0, `outer` is 1."""
+    other = f"\n1 {outer} 1" if outer else ""
+    try:
+        if user:
+            _write(f"/proc/{pid}/setgroups", "deny")
+        _write(f"/proc/{pid}/uid_map", f"0 {user} 1{other}")
+        _write(f"/proc/{pid}/gid_map", f"0 {group} 1{other}")
+    except OSError as error:
+        print(f"{error.strerror} (user map)", file=sys.stderr)
+        return REFUSED
+    return 0
 
 
 def _write(path: str, text: str) -> None:
