@@ -19,11 +19,6 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _group() -> None:
-    pass  # a lone command would otherwise swallow its own name
-
-
 def main() -> None:
     """Bad input ends with one sentence on standard error and exit code 2; only answers go to standard output."""
     command = typer.main.get_command(app)

@@ -53,6 +53,8 @@ class Norm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.is_cuda:  # one kernel; it rounds once, after the weight
+            return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
         wide = x if x.dtype == torch.float64 else x.float()
         return self.weight * (wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()).to(x.dtype)
 
@@ -75,11 +77,11 @@ class Layer(nn.Module):
         return x + self.down(F.silu(gate) * up)
 
     def attend(self, x: Tensor, turn: Tensor, mask: Tensor | None) -> Tensor:
-        kv, dim = self.shape.kv_width, self.shape.head_width
-        q, k, v = self.qkv(x).split([self.shape.width, kv, kv], dim=-1)
-        q, k, v = (part.unflatten(-1, (-1, dim)).transpose(1, 2) for part in (q, k, v))  # (row, head, pos, dim)
-        grouped = self.shape.kv_width != self.shape.width
-        mixed = F.scaled_dot_product_attention(rotate(q, turn), rotate(k, turn), v, attn_mask=mask, enable_gqa=grouped)
+        heads, kv = self.shape.heads, self.shape.kv_heads or self.shape.heads
+        qkv = self.qkv(x).unflatten(-1, (-1, self.shape.head_width)).transpose(1, 2)  # (row, head, pos, dim)
+        qk, v = qkv.split([heads + kv, kv], dim=1)
+        q, k = rotate(qk, turn).split([heads, kv], dim=1)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=kv != heads)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
 
@@ -91,7 +93,11 @@ class Transformer(nn.Module):
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
         self.norm = Norm(shape.width, shape.eps)
         self.head = nn.Linear(shape.width, shape.vocab, bias=False)
-        if shape.tied:
+        self.tie()
+
+    def tie(self) -> None:
+        """Moving a module off the meta device parts what was one weight: call this after."""
+        if self.shape.tied:
             self.head.weight = self.embed.weight
 
     def forward(

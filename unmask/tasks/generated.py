@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.resources import files
-from itertools import count
 from random import Random
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,6 +20,7 @@ from unmask.tasks.task import Grade, Metric, Problem, Split
 
 HELD_OUT = frozenset(int(mark, 16) for mark in files("unmask.tasks").joinpath("held_out.txt").read_text().split())
 _TAGGED = re.compile(r"<answer>([^<>]*)</answer>")
+PATIENCE = 2000  # repeats in a row after which a level counts as told to the end
 LONGEST = 20_000  # characters of an output that are read; a worked solution has a few hundred
 
 
@@ -69,9 +69,16 @@ class Generated(ABC):
                 return Problem(f"{self.family}-{mark_of(self.family, question):016x}", question, gold, data)
 
     def problems(self) -> Iterator[Problem]:
-        """Endless; the n-th problem depends on the settings and n alone."""
-        for place in count():
-            yield self.draw(Random(f"{self.family} {self.level} {self.split} {self.seed} {place}"))
+        """The same for the same settings, none twice; ends only where a small level has no more."""
+        rng = Random(f"{self.family} {self.level} {self.split} {self.seed}")
+        seen: set[str] = set()
+        repeats = 0
+        while repeats < PATIENCE:
+            problem = self.draw(rng)
+            repeats = repeats + 1 if problem.id in seen else 0
+            if not repeats:
+                seen.add(problem.id)
+                yield problem
 
     def messages(self, problem: Problem) -> list[dict[str, str]]:
         return [{"role": "user", "content": problem.question}]

@@ -23,6 +23,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Any, ClassVar
 
@@ -31,31 +32,27 @@ from unmask.tasks.generated import Generated, Sketch
 from unmask.tasks.programs import KINDS, LETTERS
 from unmask.tasks.task import Grade, Metric, Problem, task
 
-CASES = 6  # hidden calls a problem
 _FENCED = re.compile(r"```(?:python)?[ \t]*\n(.*?)```", re.DOTALL)
 _NAME = "f"
 
 
-def _inputs() -> dict[str, list[tuple[Any, ...]]]:
-    """Arguments by what a function takes, the same in every process; `… short` ones are for examples."""
+def _calls() -> dict[str, list[tuple[Any, ...]]]:
+    """Hidden calls by what a function takes: whole spans of numbers, so that a constant off by one shows."""
     rng = Random(20)
-    numbers = [[rng.randint(-20, 40) for _ in range(rng.randint(5, 10))] for _ in range(500)]
-    words = ["".join(rng.choices(LETTERS, k=rng.randint(5, 14))) for _ in range(500)]
-    pairs = [(rng.randint(-20, 60), rng.randint(-20, 60)) for _ in range(500)]
-    counts = [rng.randint(0, 30) for _ in range(500)]
+    span, wide = list(range(-15, 36)), list(range(-50, 90))
+    lists = [[rng.randint(-20, 40) for _ in range(rng.randint(5, 10))] for _ in range(8)]
+    words = ["".join(rng.choices(LETTERS, k=rng.randint(5, 14))) for _ in range(16)]
+    pairs = [(5 + gap, 5) for gap in range(36)] + [(0, b) for b in range(26)] + [(1, 1), (-3, 1), (-7, -2)]
+    alone = [[number] for number in range(-11, 28)]
     return {
-        "xs": [(xs,) for xs in numbers],
-        "s": [(s,) for s in words],
-        "a, b": list(pairs),
-        "n": [(n,) for n in counts],
-        "xs short": [(xs[:4],) for xs in numbers],
-        "s short": [(s[:6],) for s in words],
-        "a, b short": list(pairs),
-        "n short": [(n % 10,) for n in counts],
+        "xs": [(xs,) for xs in ([], *lists, *alone, span, span[::-1], rng.sample(wide, len(wide)))],
+        "s": [(s,) for s in ("", *words)],
+        "n": [(n,) for n in (*range(13), 30, 60)],
+        "a, b": [*pairs, *((rng.randint(-20, 60), rng.randint(-20, 60)) for _ in range(12))],
     }
 
 
-INPUTS = _inputs()
+CALLS = _calls()
 
 
 @task("mini-code")
@@ -68,12 +65,9 @@ class MiniCode(Generated):
 
     def sketch(self, rng: Random) -> Sketch:
         takes, says, body, means = KINDS[int(rng.random() * len(KINDS))](rng, self.level)
-        at = int(rng.random() * (500 - CASES))
-        cases = [(arguments, means(*arguments)) for arguments in INPUTS[takes][at : at + CASES]]
-        example = INPUTS[f"{takes} short"][at]
-        question = ask(takes, says, example, means(*example))
+        example = _example(rng, takes)
         gold = "\n    ".join([f"def {_NAME}({takes}):", *body])
-        return Sketch(f"{takes}: {says}", question, gold, {"cases": cases})
+        return Sketch(f"{takes}: {says}", ask(takes, says, example, means(*example)), gold, {"takes": takes})
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
         """The program: what the last fence holds, else everything from the first `def`."""
@@ -95,7 +89,7 @@ class MiniCode(Generated):
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         answer = self.answer(text, metric)
-        note = "no function" if answer is None else fault(answer, problem.data["cases"])
+        note = "no function" if answer is None else fault(answer, problem.gold, problem.data["takes"])
         return Grade(not note, float(not note), answer, note)
 
 
@@ -109,13 +103,29 @@ def _literal(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def fault(source: str, cases: Sequence[tuple[Sequence[Any], Any]]) -> str:
-    """Why a program is wrong; nothing where every call gives what it should."""
+def _example(rng: Random, takes: str) -> tuple[Any, ...]:
+    if takes == "xs":
+        return ([int(rng.random() * 60) - 20 for _ in range(4)],)
+    if takes == "s":
+        return ("".join(LETTERS[int(rng.random() * len(LETTERS))] for _ in range(6)),)
+    if takes == "n":
+        return (2 + int(rng.random() * 9),)
+    return int(rng.random() * 40) - 5, int(rng.random() * 40) - 5
+
+
+def fault(source: str, gold: str, takes: str) -> str:
+    """Why a program is wrong; nothing where every hidden call gives what the gold gives."""
     try:
         program = interpreter.load(source)
-        for arguments, wanted in cases:
+        for arguments, wanted in zip(CALLS[takes], _results(gold, takes), strict=True):
             if not program.gives(_NAME, arguments, wanted):
                 return "a hidden call gives another value"
     except interpreter.ProgramError as error:
         return str(error)
     return ""
+
+
+@lru_cache(maxsize=4096)
+def _results(gold: str, takes: str) -> tuple[Any, ...]:
+    program = interpreter.load(gold)
+    return tuple(program.call(_NAME, arguments) for arguments in CALLS[takes])

@@ -30,32 +30,44 @@ def between(rng: Random, low: int, high: int) -> int:
     return low + int(rng.random() * (high - low + 1))
 
 
-def condition(rng: Random, x: str = "x") -> Piece:
-    c, m = between(rng, -9, 25), between(rng, 3, 9)
+def condition(rng: Random, x: str = "x", low: int = -9, high: int = 25) -> Piece:
+    return divides(rng, x) if rng.random() < 0.4 else compares(rng, x, low, high)
+
+
+def divides(rng: Random, x: str = "x") -> Piece:
+    m = between(rng, 3, 9)
     r = between(rng, 1, m - 1)
-    match int(rng.random() * 7):
+    match int(rng.random() * 4):
         case 0:
             return Piece("is even", f"{x} % 2 == 0", lambda x: x % 2 == 0)
         case 1:
             return Piece(f"is a multiple of {m}", f"{x} % {m} == 0", lambda x: x % m == 0)
-        case 2:
+        case _:
             return Piece(f"leaves {r} when divided by {m}", f"{x} % {m} == {r}", lambda x: x % m == r)
-        case 3:
+
+
+def compares(rng: Random, x: str, low: int, high: int) -> Piece:
+    c = between(rng, low, high)
+    match int(rng.random() * 4):
+        case 0:
             return Piece(f"is above {c}", f"{x} > {c}", lambda x: x > c)
-        case 4:
+        case 1:
             return Piece(f"is below {c}", f"{x} < {c}", lambda x: x < c)
-        case 5:
+        case 2:
             return Piece(f"is at least {c}", f"{x} >= {c}", lambda x: x >= c)
         case _:
             return Piece(f"is at most {c}", f"{x} <= {c}", lambda x: x <= c)
 
 
-def both(rng: Random) -> Piece:
-    one, two = condition(rng), condition(rng)
+def both(rng: Random, low: int = -9, high: int = 25) -> Piece:
+    """One condition of each sort, so that neither makes the other idle."""
+    one, two = divides(rng), compares(rng, "x", low, high)
     first, second = one.means, two.means
-    if rng.random() < 0.5:
-        return Piece(f"{one.says} and {two.says}", f"{one.code} and {two.code}", lambda x: first(x) and second(x))
-    return Piece(f"{one.says} or {two.says}", f"{one.code} or {two.code}", lambda x: first(x) or second(x))
+    word = "and" if rng.random() < 0.5 else "or"
+    says, code = f"{one.says} {word} {two.says}", f"{one.code} {word} {two.code}"
+    if word == "and":
+        return Piece(says, code, lambda x: first(x) and second(x))
+    return Piece(says, code, lambda x: first(x) or second(x))
 
 
 def term(rng: Random, x: str = "x") -> Piece:
@@ -151,7 +163,7 @@ def repeat(rng: Random, level: int) -> Draft:
     """A number to a number, by a recurrence."""
     a, p, q = between(rng, 1, 30), between(rng, 2, 9), between(rng, 1, 30)
     m = between(rng, 20, 99)
-    test, other = condition(rng, "t"), between(rng, 1, 20)
+    test, other = condition(rng, "t", 4, m - 4), between(rng, 1, 20)
     line = f"t = (t * {p} + {q}) % {m}"
     says = f"Start with t = {a}. Do n times: multiply t by {p}, add {q} and take the remainder by {m}"
     if level < 2:
@@ -172,7 +184,7 @@ def repeat(rng: Random, level: int) -> Draft:
 
 
 def span(rng: Random, level: int) -> Draft:
-    test = both(rng) if level > 2 else condition(rng)
+    test = both(rng, 12, 40) if level > 2 else condition(rng, low=12, high=40)
     item = term(rng) if level > 1 else Piece("x", "x", lambda x: x)
     low = between(rng, 0, 9)
     body = [

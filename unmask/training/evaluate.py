@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 
-from unmask.core import Canvas, decode, decoder
+from unmask.core import Canvas, Decoder, decode
 from unmask.models import Model
 from unmask.policies.choice import choose
 from unmask.tasks import Task
@@ -22,11 +22,10 @@ class Tally:
 
 
 def tally(
-    model: Model, task: Task, spec: str, length: int, problems: int, seed: int = 0, batch: int = 256, skip: int = 0
+    model: Model, task: Task, decoder: Decoder, length: int, problems: int, seed: int = 0, batch: int = 256
 ) -> Tally:
     """Grades of the first problems of a task under a decoder."""
-    chosen = list(islice(task.problems(), skip, skip + problems))
-    made = decoder.make(spec)
+    chosen = list(islice(task.problems(), problems))
     right: list[bool] = []
     rows = 0
     for start in range(0, len(chosen), batch):
@@ -35,9 +34,9 @@ def tally(
         canvas = Canvas.blank(
             prompts, length, model.denoiser.mask_id, device=model.denoiser.device, dtype=model.denoiser.dtype
         )
-        for problem, decoded in zip(part, decode(made, model.denoiser, canvas, seed), strict=True):
+        for problem, decoded in zip(part, decode(decoder, model.denoiser, canvas, seed), strict=True):
             texts = [answer(model, ids) for ids in decoded.canvas.tokens[:, canvas.start :].tolist()]
-            best = choose(made.choice, decoded.score, [task.key(text) for text in texts])
+            best = choose(decoder.choice, decoded.score, [task.key(text) for text in texts])
             right.append(task.grade(problem, texts[best]).right)
             rows += decoded.cost.rows
     return Tally(right, rows / len(chosen))

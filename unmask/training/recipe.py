@@ -16,7 +16,8 @@ class Share:
 
     family: str
     level: int
-    weight: float
+    weight: float = 1.0
+    length: int | None = None  # at which it is decoded; None: the recipe's
 
     def task(self, split: str) -> Generated:
         made = task.make(self.family, level=self.level, split=split)
@@ -46,47 +47,55 @@ TINY = Recipe(
     name="tiny",
     shape=Shape(width=384, layers=7, heads=6, hidden=1024, vocab=1024, context=512, theta=10_000.0),
     mix=(
-        Share("countdown", 3, 2.0),
-        Share("countdown", 4, 2.0),
-        Share("sudoku", 8, 0.5),
-        Share("sudoku", 10, 0.5),
-        Share("mini-gsm", 2, 0.5),
-        Share("mini-gsm", 3, 1.0),
-        Share("mini-gsm", 4, 1.0),
+        Share("countdown", 3, 1.5),
+        Share("countdown", 4, 3.0),
+        Share("sudoku", 8, 0.3),
+        Share("sudoku", 10, 0.3),
+        Share("sudoku", 12, 0.4),
+        Share("mini-gsm", 2, 0.4),
+        Share("mini-gsm", 3, 0.8),
+        Share("mini-gsm", 4, 1.2),
+        Share("mini-gsm", 5, 0.6),
         Share("mini-math", 1, 0.5),
         Share("mini-math", 2, 1.0),
-        Share("mini-math", 3, 1.0),
-        Share("mini-code", 1, 0.5),
-        Share("mini-code", 2, 1.0),
-        Share("mini-code", 3, 1.0),
+        Share("mini-math", 3, 1.2),
+        Share("mini-math", 4, 0.6),
+        Share("mini-code", 1, 0.3),
+        Share("mini-code", 2, 0.5),
+        Share("mini-code", 3, 0.7),
+        Share("mini-code", 4, 0.5),
     ),
-    steps=4000,
-    tokens=2**18,
-    widths=(64, 96, 128, 160),
+    steps=13_000,
+    tokens=2**17,
+    widths=(64, 96, 128, 160, 224),
     rate=2e-3,
     watch=(
-        Share("countdown", 3, 1.0),
-        Share("countdown", 4, 1.0),
-        Share("sudoku", 10, 1.0),
-        Share("mini-gsm", 3, 1.0),
-        Share("mini-math", 2, 1.0),
-        Share("mini-code", 2, 1.0),
+        Share("countdown", 3),
+        Share("countdown", 4),
+        Share("sudoku", 10),
+        Share("sudoku", 12),
+        Share("mini-gsm", 3),
+        Share("mini-gsm", 4),
+        Share("mini-math", 2, length=96),
+        Share("mini-math", 3, length=96),
+        Share("mini-code", 2),
+        Share("mini-code", 3, length=96),
     ),
 )
 
 NANO = Recipe(
     name="nano",
-    shape=Shape(width=96, layers=3, heads=3, hidden=256, vocab=512, context=256, theta=10_000.0),
-    mix=(Share("mini-gsm", 2, 1.0),),
-    steps=300,
+    shape=Shape(width=128, layers=3, heads=4, hidden=256, vocab=320, context=256, theta=10_000.0),
+    mix=(Share("sudoku", 4),),
+    steps=400,
     tokens=2**12,
     widths=(64,),
-    rate=4e-3,
+    rate=6e-3,
     warmup=20,
     ema=0.98,
-    watch=(Share("mini-gsm", 2, 1.0),),
-    length=32,
-    vocab=512,
+    watch=(Share("sudoku", 4),),
+    length=40,
+    vocab=320,
 )
 
 RECIPES = {recipe.name: recipe for recipe in (TINY, NANO)}

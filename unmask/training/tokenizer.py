@@ -13,7 +13,8 @@ from unmask.tasks.generated import Generated
 END = "<|endoftext|>"
 MASK = "<|mask|>"
 TAGS = ("<answer>", "</answer>", "\\boxed{")  # one token each, so that answers stay short
-_SINGLE = Regex(r"[0-9+\-*/%=^()\[\]{}<>,.:?]")  # never merged with a neighbour: arithmetic is read sign by sign
+# Never merged with a neighbour, but for an operator and the space before it: arithmetic is read sign by sign.
+_SINGLE = Regex(r"[0-9^()\[\]{},.:?]| ?[+\-*/%=<>]")
 
 
 def learn(families: list[Generated], texts: int = 20_000, vocab: int = 1024, seed: int = 0) -> Tokenizer:

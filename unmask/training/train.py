@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
-import logging
 import math
 import time
 from collections.abc import Callable
@@ -23,7 +21,6 @@ from unmask.training.objective import loss
 from unmask.training.recipe import Recipe
 from unmask.training.tokenizer import MASK, special
 
-log = logging.getLogger(__name__)
 STATE = "state.pt"
 
 
@@ -145,9 +142,3 @@ def resume(recipe: Recipe, device: torch.device, folder: Path) -> Run:
     run.generator.set_state(state["generator"].cpu())
     run.step, run.seconds, run.history = state["step"], state["seconds"], state["history"]
     return run
-
-
-def write_log(run: Run, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(entry) + "\n" for entry in run.history)
-    (folder / "log.jsonl").write_text("".join(lines))

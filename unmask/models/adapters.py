@@ -1,0 +1,47 @@
+"""Adapters round a denoiser: they take in a network's conventions, so that decoders see one meaning."""
+
+from __future__ import annotations
+
+import torch
+
+from unmask.core import Beliefs, Canvas, Denoiser
+from unmask.core.shapes import Columns
+
+
+class Shifted:
+    """Undoes a shift of one: the network's logits at position i - 1 are about position i.
+
+    A row's first token has nothing before it: like the published loop, it is read at its own position.
+    """
+
+    def __init__(self, inner: Denoiser):
+        self.inner = inner
+        self.mask_id, self.context = inner.mask_id, inner.context
+
+    @property
+    def device(self) -> torch.device:
+        return self.inner.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.inner.dtype
+
+    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
+        return self.inner(canvas, before(canvas, at))
+
+    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
+        """What is read one position earlier must be fresh too."""
+        return Shifted(self.inner.hold(canvas, union(canvas, fresh, before(canvas, fresh))))
+
+
+def before(canvas: Canvas, at: Columns) -> Columns:
+    return torch.maximum(at - 1, canvas.pad[:, None])
+
+
+def union(canvas: Canvas, one: Columns, other: Columns) -> Columns:
+    """Columns in either, left to right. Rows that have fewer are filled up with further columns of their own."""
+    marked = torch.zeros(canvas.tokens.shape, dtype=torch.int8, device=one.device)
+    marked = marked.scatter(1, torch.cat([one, other], dim=1), 2)
+    count = int((marked > 0).sum(1).max())
+    ranked = (marked + canvas.real).sort(dim=1, descending=True, stable=True).indices
+    return ranked[:, :count].sort(dim=1).values

@@ -1,0 +1,168 @@
+"""Any loaded module that returns `.logits` for token ids, such as a masked language model of Hugging Face's library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from unmask.core import Beliefs, Canvas, Denoiser, UnmaskError
+from unmask.core.shapes import Columns
+from unmask.models.adapters import Shifted
+from unmask.models.model import Messages, Model, Text
+from unmask.models.text import Subwords
+
+CHUNK = 2**28  # logits a module may make at a time: it makes those of every position, asked or not
+UNKNOWN = 2**20  # positions, where nobody says how many the module takes
+PROBE = 8  # positions of the trial that tells a causal module
+
+
+def wrap(
+    module: Callable[..., Any],
+    tokenizer: Any,
+    mask_id: int | None = None,
+    *,
+    eos: Iterable[int] | None = None,
+    context: int | None = None,
+    shifted: bool = False,
+    length: int = 128,
+    name: str | None = None,
+) -> Model:
+    """A model from a module that is already loaded, and its tokenizer (of `transformers` or `tokenizers`, or a `Text`).
+
+    `module(ids).logits` must be about the token at the same position, or with `shifted` about the next one. Rows are
+    given to it by their length and without padding, so it needs no attention mask. What is not said is read from the
+    tokenizer and from `module.config`.
+    """
+    settings = getattr(module, "config", None)
+    found = _first(mask_id, _get(tokenizer, "mask_token_id"), _get(settings, "mask_token_id"))
+    if found is None:
+        raise UnmaskError("the tokenizer has no mask token: say its id, as in wrap(module, tokenizer, mask_id=126336)")
+    if isinstance(module, torch.nn.Module):
+        module.eval()
+    network = Foreign(module, found, context or _context(settings))
+    _refuse_causal(network, settings)
+    ends = eos if eos is not None else (_get(tokenizer, "eos_token_id"), _get(settings, "eos_token_id"))
+    return Model(
+        name or _first(_get(settings, "name_or_path") or None, type(module).__name__),
+        Shifted(network) if shifted else network,
+        _text(tokenizer),
+        frozenset(_ids(ends)),
+        length,
+    )
+
+
+class Foreign:
+    """A denoiser round a module that is only called, never looked into."""
+
+    def __init__(self, module: Callable[..., Any], mask_id: int, context: int):
+        self.module, self.mask_id, self.context = module, mask_id, context
+        weight = next(iter(module.parameters()), None) if isinstance(module, torch.nn.Module) else None
+        self.device = torch.device("cpu") if weight is None else weight.device
+        sample = self.logits(torch.tensor([[mask_id]], device=self.device))
+        self.vocab = sample.shape[-1]
+        self.dtype = torch.float64 if sample.dtype == torch.float64 else torch.float32
+        if not 0 <= mask_id < self.vocab:
+            raise UnmaskError(f"mask_id={mask_id} is not in the module's vocabulary: it takes 0 to {self.vocab - 1}")
+
+    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
+        del canvas, fresh
+        return self
+
+    def logits(self, tokens: Tensor) -> Tensor:
+        try:
+            with torch.inference_mode():
+                made = self.module(tokens)
+        except IndexError:
+            raise UnmaskError(f"the module does not take mask_id={self.mask_id}: its embedding is smaller") from None
+        logits = getattr(made, "logits", None)
+        if not isinstance(logits, Tensor) or logits.shape[:2] != tokens.shape:
+            raise UnmaskError(
+                f"{type(self.module).__name__} gives no .logits of shape (row, position, vocabulary): "
+                "load it with its language-model head"
+            )
+        return logits
+
+    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
+        lengths = canvas.width - canvas.pad
+        out: Tensor | None = None
+        for length in lengths.unique().tolist():
+            rows = (lengths == length).nonzero()[:, 0]
+            for some in rows.split(max(1, CHUNK // (length * self.vocab))):
+                logits = self.logits(canvas.tokens[some, canvas.width - length :])
+                asked = (at[some] - (canvas.width - length))[:, :, None].expand(-1, -1, self.vocab)
+                out = logits.new_empty(*at.shape, self.vocab) if out is None else out
+                out[some] = logits.gather(1, asked)
+        assert out is not None
+        flat = out.flatten(0, 1)
+        return Beliefs(flat.__getitem__, (at.shape[0], at.shape[1]), self.vocab, self.mask_id, self.device)
+
+
+def _refuse_causal(network: Foreign, settings: Any) -> None:
+    """A later token must be able to change what is believed about an earlier position."""
+    tokens = torch.arange(PROBE, device=network.device)[None] % network.vocab
+    tokens[:, 1::3] = network.mask_id
+    changed = tokens.clone()
+    changed[:, -1] = (tokens[:, -1] + network.vocab // 2) % network.vocab
+    one, other = (network.logits(row)[:, :-1].float() for row in (tokens, changed))
+    if (one - other).abs().max() > 1e-4 * one.abs().max():
+        return
+    hint = " (its config says is_decoder)" if _get(settings, "is_decoder") else ""
+    raise UnmaskError(
+        f"{type(network.module).__name__} is causal{hint}: no later token changes what it says of an earlier one, "
+        "so it cannot fill masks; give a masked language model"
+    )
+
+
+@dataclass(frozen=True)
+class ForeignText:
+    """A tokenizer of `transformers`, under our three words."""
+
+    tokenizer: Any
+
+    def encode(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(list(ids), skip_special_tokens=False)
+
+    def chat(self, messages: Messages) -> str:
+        if not getattr(self.tokenizer, "chat_template", None):
+            return "\n\n".join(message["content"] for message in messages)
+        opened = messages[-1]["content"] if messages[-1]["role"] == "assistant" else None
+        said = list(messages) if opened is None else list(messages[:-1])
+        shown = self.tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+        return shown + (opened or "")
+
+
+def _text(tokenizer: Any) -> Text:
+    if isinstance(tokenizer, Tokenizer):
+        return Subwords(tokenizer)
+    if hasattr(tokenizer, "chat"):
+        return tokenizer
+    if hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode"):
+        return ForeignText(tokenizer)
+    raise UnmaskError(f"{type(tokenizer).__name__} is no tokenizer: it needs encode() and decode()")
+
+
+def _get(thing: Any, key: str) -> Any:
+    return getattr(thing, key, None)
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _context(settings: Any) -> int:
+    return _get(settings, "max_sequence_length") or _get(settings, "max_position_embeddings") or UNKNOWN
+
+
+def _ids(values: Iterable[Any]) -> list[int]:
+    """Ids may be missing, single, or lists."""
+    return [
+        number for value in values for number in (value if isinstance(value, list) else [value]) if number is not None
+    ]

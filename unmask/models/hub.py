@@ -1,0 +1,41 @@
+"""Checkpoints from the Hugging Face hub: cached, resumed, and never more than the files we read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.utils import validate_repo_id
+
+from unmask.core import UnmaskError
+
+SETTINGS = ["*.json", "*.jinja", "merges.txt"]
+WEIGHTS = ["*.safetensors"]
+
+
+def is_hub_id(name: str) -> bool:
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return name.count("/") == 1
+
+
+def snapshot(name: str, patterns: list[str], revision: str | None = None) -> Path:
+    """The folder in the local cache that holds these files; only what is missing is fetched."""
+    try:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
+    except GatedRepoError:
+        raise UnmaskError(f"{name} asks you to accept its terms: do so on its page, then run hf auth login") from None
+    except RepositoryNotFoundError:
+        raise UnmaskError(
+            f"the hub has no model {name!r}: check the spelling, or run hf auth login if it is private"
+        ) from None
+    except RevisionNotFoundError:
+        raise UnmaskError(f"{name} has no revision {revision!r} on the hub") from None
+    except Exception as error:  # the library's versions know many ways of not getting there
+        raise UnmaskError(
+            f"{name} is not in the local cache and the hub cannot be reached ({type(error).__name__}): "
+            "go online, or give the folder of a copy"
+        ) from None
