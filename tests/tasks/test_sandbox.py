@@ -92,6 +92,25 @@ def test_a_hostile_program_is_wrong_and_leaves_the_run_alive(name: str):
     assert time.monotonic() - start < 6
 
 
+FORGED = r"""
+import os, time
+names = b'{"value": {"dict": [["f", {"far": 0}], ["set", {"far": 1}], ["__builtins__", {"dict": []}]]}}\n'
+for handle in range(3, 64):
+    try: os.write(handle, names + b'{"value": 0}\n' * 9)
+    except OSError: pass
+time.sleep(9)
+"""
+
+
+def test_a_program_cannot_give_the_tests_other_names_than_they_asked_for():
+    assert not judge(FORGED, "assert set(f(1)) == set((4, 5))").right
+
+
+def test_an_exception_cannot_end_a_loop_of_the_tests():
+    assert not judge(f("raise StopIteration"), "assert all(map(f, [1, 2]))").right
+    assert not judge(f("raise StopIteration"), "try: f(1)\nexcept Exception: pass").right
+
+
 def test_a_fork_bomb_is_bounded_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch):
     mark = uuid.uuid4().hex  # every process of the sandbox has its source for a command line
     source = sandbox._source()
@@ -116,19 +135,16 @@ def _read(path: Path) -> str:
 
 
 def test_the_home_folder_and_the_environment_are_out_of_reach(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    secret = tmp_path / "secret"
-    secret.write_text("here")
     monkeypatch.setenv("UNMASK_SECRET", "here")
-    places = [str(secret), str(Path.home()), "/etc/passwd", "/proc/self/environ", "/tmp", "/home", __file__]
-    body = f(
-        "seen = [v for v in os.environ.values() if 'here' in v]\n"
-        f"for place in {places!r}:\n"
-        "    try: seen.append(os.listdir(place) if os.path.isdir(place) else open(place).read())\n"
-        "    except OSError: pass\n"
-        "return seen"
-    )
-    prefix = [part for part in Path(os.path.realpath(os.sys.base_prefix)).parts if part.startswith(".")]  # type: ignore[attr-defined]
-    verdict = judge(body, f"seen = f(1)\nassert seen in ([], [{prefix[:1]!r}]), seen")
+    with tempfile.NamedTemporaryFile(dir=Path.home() if os.access(Path.home(), os.W_OK) else tmp_path) as secret:
+        body = f(
+            "seen = [value for value in os.environ.values() if 'here' in value]\n"
+            f"for place in {[secret.name, '/etc/passwd', '/proc/self/environ', __file__]!r}:\n"
+            "    try: seen.append(open(place).read())\n"
+            "    except OSError: pass\n"
+            "return seen"
+        )
+        verdict = judge(body, "assert f(1) == []")
     assert verdict.right == holds(), verdict.note
 
 

@@ -13,7 +13,7 @@ much.
 
 The sandbox is made of user namespaces, or by bubblewrap where only that may make them. `rlimits` asks for
 less: the same two processes under the same limits, but with your files, your network and your other processes
-in reach.
+in reach, the judge among them.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def means() -> str:
 
 def _run(trial: Trial, made: str, limits: Limits) -> Verdict:
     program = {"role": "program", "program": trial.program, "setup": trial.setup, "names": trial.names}
-    judge = {"role": "judge", "prelude": trial.prelude, "tests": trial.tests}
+    judge = {"role": "judge", "prelude": trial.prelude, "tests": trial.tests, "names": trial.names}
     with contextlib.ExitStack() as stack:
         (asked, ask), (replied, reply), (read, verdict) = (_pipe(stack) for _ in range(3))
         sides = [
