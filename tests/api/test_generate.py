@@ -110,7 +110,9 @@ def test_the_text_ends_at_the_first_end_of_text_and_at_stop_strings(chain):
     assert "." in whole
     assert output.text == whole.partition(".")[0]
     middle = output.text[2]
-    cut = unmask.generate(chain, "abc", decoder="left-to-right(temperature=3.0)", length=30, seed=2, stop=["zz", middle])
+    cut = unmask.generate(
+        chain, "abc", decoder="left-to-right(temperature=3.0)", length=30, seed=2, stop=["zz", middle]
+    )
     assert cut.text == output.text.partition(middle)[0]
 
 

@@ -44,9 +44,7 @@ def test_a_constant_off_by_one_is_nearly_always_caught():
 
 
 def test_other_ways_to_write_it_are_right():
-    problem = next(
-        p for p in MiniCode(level=1).problems() if "Start with" in p.question and "in xs" in p.question
-    )
+    problem = next(p for p in MiniCode(level=1).problems() if "Start with" in p.question and "in xs" in p.question)
     start, test = re.findall(r"t = (\d+)|if (.*):", problem.gold)
     other = f"def f(xs):\n  return {start[0]} + sum([x for x in xs if {test[1]}])"
     assert MiniCode().grade(problem, other).right

@@ -55,9 +55,7 @@ def test_solutions_solve(level):
             assert holds(equation.rstrip("."), int(made.answer)), made
         made = system(rng, level)
         one, two = re.findall(r"\S+=-?\d+", made.question)
-        assert any(
-            holds(one, int(made.answer), y) and holds(two, int(made.answer), y) for y in range(-40, 41)
-        )
+        assert any(holds(one, int(made.answer), y) and holds(two, int(made.answer), y) for y in range(-40, 41))
 
 
 @pytest.mark.parametrize(

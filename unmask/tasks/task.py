@@ -30,7 +30,10 @@ class Grade:
 
 @runtime_checkable
 class Task(Protocol):
-    """A frozen dataclass whose fields are its settings; `version` changes when a grade or a prompt could."""
+    """A frozen dataclass whose fields are its settings; `version` changes when a grade or a prompt could.
+
+    A task that runs programs also has `ready()`, which refuses before the first problem what each would be refused.
+    """
 
     version: ClassVar[int]
 
