@@ -53,6 +53,6 @@ def _sentence(error: Any, command: Any) -> str:
     said = error.format_message()
     if said.startswith("No such command"):
         wrong = said.split("'")[1]
-        group = error.ctx.command if error.ctx else command
+        group = getattr(getattr(error, "ctx", None), "command", command)  # the one whose command was misspelt
         return f"no command {wrong!r}: {nearest(wrong, group.commands)}"
     return said or "a command is missing: see unmask --help"

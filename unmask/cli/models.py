@@ -52,7 +52,7 @@ def _lines(found: Description) -> list[tuple[str, str]]:
         ("mask", f"{found.mask_id} {found.mask or ''}".strip()),
         ("ends", ", ".join(f"{number} {token}" for number, token in found.eos.items())),
         ("template", "yes" if found.template else "none: messages are joined as plain text"),
-        ("shards", (there + gone) if found.shards else "not fetched"),
+        ("shards", there + gone),
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from unmask.core.errors import UnmaskError, nearest
 
 T = TypeVar("T")
-C = TypeVar("C", bound=type)  # the decorated class, whose own constructor type checkers go on to see
+Made = TypeVar("Made", bound=type)  # a decorated class keeps its own type, so its settings are known
 log = logging.getLogger("unmask")
 _TOKEN = re.compile(r"""\s*([(),=]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s(),=]+)""", re.DOTALL)
 
@@ -28,10 +28,10 @@ class Registry(Generic[T]):
         self._aliases: dict[str, str] = {}
         self._looked_outside = False
 
-    def __call__(self, name: str, *aliases: str) -> Callable[[C], C]:
+    def __call__(self, name: str, *aliases: str) -> Callable[[Made], Made]:
         """Decorator: `@decoder("threshold")` above a frozen dataclass."""
 
-        def add(made: C) -> C:
+        def add(made: Made) -> Made:
             for word in (name, *aliases):
                 if word in self._made or word in self._aliases:
                     raise UnmaskError(f"two {self.kind}s want the name {word!r}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from unmask.core import Beliefs, Canvas, Denoiser
-from unmask.core.shapes import Columns
+from unmask.core.shapes import Columns, Int
 
 
 class Shifted:
@@ -38,7 +39,7 @@ def before(canvas: Canvas, at: Columns) -> Columns:
     return torch.maximum(at - 1, canvas.pad[:, None])
 
 
-def union(canvas: Canvas, one: Columns, other: Columns) -> Columns:
+def union(canvas: Canvas, one: Columns, other: Columns) -> Int[Tensor, "row both"]:
     """Columns in either, left to right. Rows that have fewer are filled up with further columns of their own."""
     marked = torch.zeros(canvas.tokens.shape, dtype=torch.int8, device=one.device)
     marked = marked.scatter(1, torch.cat([one, other], dim=1), 2)

@@ -13,7 +13,7 @@ from unmask.models.memory import DTYPES, needed, weights_bytes
 from unmask.models.model import model
 from unmask.models.text import read_json
 from unmask.models.transformer import Shape
-from unmask.models.weights import INDEX, SINGLE, Shards
+from unmask.models.weights import INDEX, Shards
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Description:
     eos: dict[int, str]
     template: bool  # whether it has a chat template
     length: int  # masks written when nobody says how many
-    shards: list[str]  # empty where the weights are not here and no index names them
-    missing: list[str]  # shards that are not here
+    shards: list[str]
+    missing: list[str]  # shards that are not here; of a hub id, those that were never fetched
     stored: int | None  # bytes of all shards, where that is known
 
 
@@ -38,7 +38,8 @@ def describe(name: str | Path, revision: str | None = None) -> Description:
     """A checkpoint by its folder or hub id; of a hub id only the settings are fetched, never the weights."""
     path = _path(name, revision)
     folder = Folder.read(path)
-    shards, stored = _shards(path, must=is_folder(name))
+    shards = Shards.of(path, here=is_folder(name))
+    total = read_json(path / INDEX, {}).get("metadata", {}).get("total_size")
     tokenizer = folder.text.tokenizer
     return Description(
         name=str(name),
@@ -52,9 +53,9 @@ def describe(name: str | Path, revision: str | None = None) -> Description:
         eos={number: tokenizer.id_to_token(number) or "" for number in sorted(folder.eos)},
         template=folder.text.template is not None,
         length=folder.length,
-        shards=shards,
-        missing=[file for file in shards if not (path / file).exists()],
-        stored=stored,
+        shards=shards.files,
+        missing=[file for file in shards.files if not (path / file).exists()],
+        stored=total if isinstance(total, int) else shards.bytes or None,
     )
 
 
@@ -65,11 +66,3 @@ def _path(name: str | Path, revision: str | None) -> Path:
             raise UnmaskError(f"{str(name)!r} is made by code, not read from a checkpoint: there is no file to inspect")
         return Path(folder)
     return Path(name).expanduser() if is_folder(name) else snapshot(str(name), SETTINGS, revision)
-
-
-def _shards(path: Path, must: bool) -> tuple[list[str], int | None]:
-    if not must and not (path / INDEX).exists() and not (path / SINGLE).exists():
-        return [], None
-    shards = Shards.of(path)
-    total = read_json(path / INDEX, {}).get("metadata", {}).get("total_size")
-    return shards.files, total if isinstance(total, int) else shards.bytes

@@ -10,8 +10,7 @@ from huggingface_hub.utils import validate_repo_id
 
 from unmask.core import UnmaskError
 
-SETTINGS = ["*.json", "*.jinja", "merges.txt"]
-WEIGHTS = ["*.safetensors"]
+SETTINGS = ["*.json", "*.jinja", "merges.txt"]  # a few megabytes: everything but the weights
 
 
 def is_hub_id(name: str) -> bool:

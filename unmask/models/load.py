@@ -10,7 +10,7 @@ import torch
 from unmask.core import UnmaskError, nearest
 from unmask.models.adapters import Shifted
 from unmask.models.folder import Folder
-from unmask.models.hub import SETTINGS, WEIGHTS, is_hub_id, snapshot
+from unmask.models.hub import SETTINGS, is_hub_id, snapshot
 from unmask.models.memory import check_fits, choose_device, choose_dtype
 from unmask.models.model import Model, model
 from unmask.models.network import Network
@@ -67,16 +67,22 @@ def load_hub(name: str, device: torch.device, dtype: str | torch.dtype | None, r
     """Settings come first, so that what cannot be used is refused before gigabytes are fetched."""
     folder = Folder.read(snapshot(name, SETTINGS, revision))
     check_fits(name, folder.shape, choose_dtype(dtype, device), device)
-    return load_folder(snapshot(name, SETTINGS + WEIGHTS, revision), device, dtype, name)
+    shards = Shards.of(folder.path, here=False)
+    return load_folder(snapshot(name, SETTINGS + shards.files, revision), device, dtype, name)
 
 
 def empty(shape: Shape, device: torch.device, dtype: torch.dtype) -> Transformer:
     """The module with its memory taken on the device and nothing in it yet."""
     with torch.device("meta"):
         module = Transformer(shape)
-    module = module.to(dtype).to_empty(device=device)
-    module.tie()
-    return module.requires_grad_(False)
+    taken: dict[torch.nn.Parameter, torch.nn.Parameter] = {}  # a tied weight is met twice
+    for part in module.modules():  # `to_empty` would untie, and imports sympy on the way
+        for name, weight in list(part.named_parameters(recurse=False)):
+            if weight not in taken:
+                memory = torch.empty(weight.shape, device=device, dtype=dtype)
+                taken[weight] = torch.nn.Parameter(memory, requires_grad=False)
+            part.register_parameter(name, taken[weight])
+    return module
 
 
 def registered(name: str | Path) -> bool:

@@ -49,10 +49,15 @@ def choose_device(device: str | torch.device) -> torch.device:
         raise UnmaskError(f"unknown device {str(device)!r}: {nearest(str(device), ('cpu', 'cuda', 'mps'))}") from None
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise UnmaskError(f"device {str(device)!r} is not there: torch sees no GPU; use device='cpu'")
-    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
-        last = torch.cuda.device_count() - 1
-        raise UnmaskError(f"device {str(device)!r} is not there: the last one is 'cuda:{last}'")
+    try:
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError):  # by kind of device
+        raise UnmaskError(f"device {str(device)!r} is not there: {_devices()}") from None
     return chosen
+
+
+def _devices() -> str:
+    return " and ".join(["'cpu'", *(f"'cuda:{index}'" for index in range(torch.cuda.device_count()))]) + " can be had"
 
 
 @cache

@@ -89,15 +89,14 @@ class Transformer(nn.Module):
     def __init__(self, shape: Shape):
         super().__init__()
         self.shape = shape
-        self.embed = nn.Embedding(shape.vocab, shape.width)
+        weight = torch.empty(shape.vocab, shape.width)
+        if not weight.is_meta:  # a draw on the meta device draws nothing and imports torch's compiler: a second lost
+            nn.init.normal_(weight)
+        self.embed = nn.Embedding(shape.vocab, shape.width, _weight=weight)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
         self.norm = Norm(shape.width, shape.eps)
         self.head = nn.Linear(shape.width, shape.vocab, bias=False)
-        self.tie()
-
-    def tie(self) -> None:
-        """Moving a module off the meta device parts what was one weight: call this after."""
-        if self.shape.tied:
+        if shape.tied:
             self.head.weight = self.embed.weight
 
     def forward(

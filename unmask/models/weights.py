@@ -24,18 +24,19 @@ FLOATS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}  # bytes of the dtypes a shar
 @dataclass(frozen=True)
 class Shards:
     folder: Path
-    place: dict[str, str]  # the file that holds each tensor; empty for a single file that has not been opened
+    place: dict[str, str]  # the file that holds each tensor; empty where there is no index
 
     @classmethod
-    def of(cls, folder: Path) -> Shards:
+    def of(cls, folder: Path, here: bool = True) -> Shards:
+        """As the index says; without one there is a single file, which must be `here`."""
         if (folder / INDEX).exists():
             place = read_json(folder / INDEX).get("weight_map")
             if not isinstance(place, dict) or not place:
                 raise UnmaskError(f"{folder / INDEX} has no weight_map: fetch the file again")
-            for name in sorted(set(place.values())):
+            for name in place.values():
                 _inside(folder, name)
             return cls(folder, place)
-        if (folder / SINGLE).exists():
+        if not here or (folder / SINGLE).exists():
             return cls(folder, {})
         raise UnmaskError(_missing(folder))
 
@@ -63,7 +64,7 @@ def _missing(folder: Path) -> str:
             f"{folder} holds its weights as pickle ({sorted(pickles)[0]}), which can run code when opened: "
             "ask its authors for safetensors, or convert it with safetensors.torch.save_file where you trust it"
         )
-    return f"{folder} has no weights: it needs {SINGLE}, or {INDEX} with its shards"
+    return f"{folder} has no weights: it needs {SINGLE}, or {INDEX} with its shards (.bin files are pickle, never read)"
 
 
 def fill(module: Transformer, family: Family, shards: Shards) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from unmask.core.registry import Registry
 
@@ -30,9 +30,12 @@ class Grade:
 
 @runtime_checkable
 class Task(Protocol):
-    """A frozen dataclass whose fields are its settings; `version` changes when a grade or a prompt could."""
+    """A frozen dataclass whose fields are its settings; `version` changes when a grade or a prompt could.
 
-    version: int
+    A task that runs programs also has `ready()`, which refuses before the first problem what each would be refused.
+    """
+
+    version: ClassVar[int]
 
     def problems(self) -> Iterable[Problem]:
         """All problems in a fixed order; endless for generated families."""

@@ -1,0 +1,204 @@
+"""Does an 8B checkpoint load without a second copy, and does its forward keep up with one written by hand?
+
+    PYTHONPATH=. python benchmarks/load_8b.py                              # 8B shape, bfloat16, on a GPU
+    PYTHONPATH=. python benchmarks/load_8b.py --size nano --device cpu     # a rehearsal anywhere
+
+Writes a random checkpoint in LLaDA's published format, loads it from its shards, and prints what device and host held
+while it did; then times one forward of 4 × 416 positions, logits at one block, beside the same forward by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unmask.core import Canvas
+from unmask.models.load import load_folder
+from unmask.models.memory import said
+from unmask.models.network import Network
+from unmask.models.random import random_folder, random_shape
+from unmask.models.transformer import Transformer
+
+
+class HostMemory:
+    """The most anonymous memory this process held inside the `with`, beyond what it had before."""
+
+    def __enter__(self) -> HostMemory:
+        self.before = self.most = anonymous()
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.over.set()
+        self.thread.join()
+        self.most = max(self.most, anonymous())
+
+    def _watch(self) -> None:
+        while not self.over.wait(0.005):
+            self.most = max(self.most, anonymous())
+
+    @property
+    def growth(self) -> int:
+        return self.most - self.before
+
+
+def anonymous() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+
+
+def by_hand(module: Transformer, tokens: Tensor, at: Tensor) -> Tensor:
+    """LLaDA's forward as one would write it for one shape: fused weights, no padding, logits where they are asked."""
+    shape = module.shape
+    rows, length = tokens.shape
+    half = torch.arange(0, shape.head_width, 2, device=tokens.device, dtype=torch.float32) / shape.head_width
+    angles = torch.arange(length, device=tokens.device, dtype=torch.float32)[:, None] * shape.theta**-half
+    cos, sin = angles.cos(), angles.sin()
+
+    def turn(x: Tensor) -> Tensor:
+        first, second = x.float().chunk(2, dim=-1)
+        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
+
+    x = F.embedding(tokens, module.embed.weight)
+    layer: Any
+    for layer in module.layers:
+        seen = F.rms_norm(x, (shape.width,), layer.attention_norm.weight, shape.eps)
+        q, k, v = F.linear(seen, layer.qkv.weight).view(rows, length, 3, shape.heads, -1).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(turn(q), turn(k), v).transpose(1, 2).reshape(rows, length, -1)
+        x = x + F.linear(mixed, layer.out.weight)
+        seen = F.rms_norm(x, (shape.width,), layer.mlp_norm.weight, shape.eps)
+        gate, up = F.linear(seen, layer.gate_up.weight).chunk(2, -1)
+        x = x + F.linear(F.silu(gate) * up, layer.down.weight)
+    x = F.rms_norm(x, (shape.width,), module.norm.weight, shape.eps)
+    asked = x.gather(1, at[:, :, None].expand(-1, -1, shape.width)).flatten(0, 1)
+    return F.linear(asked, module.head.weight).float()
+
+
+def median_ms(run: Callable[[], object], device: torch.device, times: int) -> float:
+    for _ in range(3):
+        run()
+    took = []
+    for _ in range(times):
+        if device.type == "cuda":
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            run()
+            end.record()
+            torch.cuda.synchronize(device)
+            took.append(begin.elapsed_time(end))
+        else:
+            began = time.perf_counter()
+            run()
+            took.append((time.perf_counter() - began) * 1e3)
+    return statistics.median(took)
+
+
+def measure_load(
+    folder: Path, device: torch.device, dtype: torch.dtype, weights: int
+) -> tuple[Network, dict[str, float]]:
+    cuda = device.type == "cuda"
+    warm = torch.ones(64, 64, device=device, dtype=dtype)
+    (warm @ warm).sum().item()  # the device's own libraries take host memory once; they are not the checkpoint's
+    before = torch.cuda.memory_allocated(device) if cuda else 0
+    if cuda:
+        torch.cuda.reset_peak_memory_stats(device)
+    began = time.perf_counter()
+    with HostMemory() as host:
+        network = load_folder(folder, device, dtype).denoiser
+        if cuda:
+            torch.cuda.synchronize(device)
+    seconds = time.perf_counter() - began
+    assert isinstance(network, Network)
+    held = torch.cuda.memory_allocated(device) - before if cuda else weights
+    most = torch.cuda.max_memory_allocated(device) - before if cuda else weights
+    return network, {
+        "load_seconds": seconds,
+        "device_ratio": held / weights,
+        "device_peak_ratio": most / weights,
+        "host_growth_bytes": host.growth,
+    }
+
+
+def measure_forward(network: Network, rows: int, length: int, block: int, times: int) -> dict[str, float]:
+    device, mask = network.device, network.mask_id
+    prompt = [token for token in range(length - block + 1) if token != mask][: length - block]
+    prompts = [[(token + row) % mask for token in prompt] for row in range(rows)]
+    canvas = Canvas.blank(prompts, block, mask, device=device)
+    at = canvas.holes
+    places = torch.arange(rows * block, device=device)
+
+    def ours() -> Tensor:
+        return network(canvas, at).logits(places)
+
+    def hand() -> Tensor:
+        return by_hand(network.module, canvas.tokens, at)
+
+    with torch.inference_mode():
+        one, other = ours(), hand()
+        one[:, mask] = other[:, mask] = 0
+        apart = (one - other).abs().max().item() / other.abs().max().item()
+        # In turns, so that a drifting clock is shared.
+        figures = [(median_ms(ours, device, times), median_ms(hand, device, times)) for _ in range(2)]
+    mine, theirs = (statistics.mean(column) for column in zip(*figures, strict=True))
+    return {"forward_ms": mine, "by_hand_ms": theirs, "forward_ratio": mine / theirs, "relative_difference": apart}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--size", default="8b")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--dtype", default=None, help="bfloat16 on a GPU, float32 on a CPU")
+    parser.add_argument("--rows", type=int, default=4)
+    parser.add_argument("--positions", type=int, default=416)
+    parser.add_argument("--block", type=int, default=32)
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--folder", default=None, help="where to write the checkpoint (default: a temporary folder)")
+    args = parser.parse_args()
+    device = torch.device(args.device)
+    dtype = getattr(torch, args.dtype or ("float32" if device.type == "cpu" else "bfloat16"))
+    weights = random_shape("llada", args.size).parameters * dtype.itemsize
+    with tempfile.TemporaryDirectory(dir=args.folder) as place:
+        began = time.perf_counter()
+        folder = random_folder(Path(place) / "checkpoint", "llada", args.size, dtype=dtype, device=device)
+        made = time.perf_counter() - began
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+        print(f"wrote {said(weights)} of weights in {made:.1f} s", flush=True)
+        network, loaded = measure_load(folder, device, dtype, weights)
+        print(
+            f"loaded in {loaded['load_seconds']:.1f} s: device holds {loaded['device_ratio']:.4f} × the weights "
+            f"(peak {loaded['device_peak_ratio']:.4f}), "
+            f"anonymous host memory grew by {said(int(loaded['host_growth_bytes']))}",
+            flush=True,
+        )
+        forward = measure_forward(network, args.rows, args.positions, args.block, args.times)
+    print(
+        f"one forward of {args.rows} × {args.positions}: {forward['forward_ms']:.2f} ms, "
+        f"by hand {forward['by_hand_ms']:.2f} ms, ratio {forward['forward_ratio']:.3f}"
+    )
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    about = {
+        "device": name,
+        "torch": torch.__version__,
+        "dtype": str(dtype),
+        "size": args.size,
+        "weights_bytes": weights,
+    }
+    print(json.dumps({**about, "write_seconds": made, **loaded, **forward}))
+
+
+if __name__ == "__main__":
+    main()

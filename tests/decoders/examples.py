@@ -1,0 +1,37 @@
+"""Settings worth trying of every registered decoder; one that is not named here is tried as it comes."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import unmask.decoders  # noqa: F401  registers
+from unmask.core import Decoder, decoder
+
+EXAMPLES: dict[str, list[str]] = {
+    "order-token-search": [
+        "order-token-search(beams=1, temperature=0.7)",
+        "order-token-search(beams=3, temperature=0)",
+        "order-token-search(beams=4, block=4, temperature=0.8)",
+        "order-token-search(beams=3, block=3, steps=5, temperature=1, interval=2, likelihood=all-blocks)",
+        "order-token-search(beams=2, block=2, temperature=1.5, likelihood=future-masked, samples=3)",
+    ],
+    "threshold": ["threshold(sure=0.5)", "threshold(sure=0.9, block=3)", "threshold(sure=0)"],
+    "left-to-right": ["left-to-right(temperature=1)", "left-to-right(block=4, steps=4)"],
+}
+UP_TO = {"threshold"}  # whose rows depend on the text: `rows` is the most
+
+
+def specs() -> list[str]:
+    """One line a decoder and example: what the laws are parametrised over."""
+    return [spec for name in decoder for spec in EXAMPLES.get(name, _plain_examples(name))]
+
+
+def _plain_examples(name: str) -> list[str]:
+    known = {field.name for field in fields(decoder.find(name))}  # type: ignore[arg-type]
+    tempered = [f"{name}(temperature=0.8)"] if "temperature" in known else []
+    blocks = [f"{name}(block=3, steps=5, temperature=1)"] if {"block", "steps", "temperature"} <= known else []
+    return [name, *tempered, *blocks]
+
+
+def exact_rows(made: Decoder) -> bool:
+    return decoder.name(made) not in UP_TO

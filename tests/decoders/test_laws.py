@@ -1,0 +1,198 @@
+"""Laws that hold for every registered decoder, whoever registered it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.decoders.examples import exact_rows, specs
+from tests.decoders.problems import Problems
+from unmask.core import Canvas, Decoded, Metered, Noise, UnmaskError, decode, decoder, stream
+from unmask.models.load import load
+
+MODELS = ["toy-chain(letters=6)", "toy-transformer(letters=12, width=16, layers=1)"]
+LENGTH = 6
+PROMPTS = [[0, 1, 2], [3], [4, 4, 1, 0, 2]]
+LOADED = {spec: load(spec).denoiser for spec in MODELS}
+
+every_decoder = pytest.mark.parametrize("spec", specs())
+every_model = pytest.mark.parametrize("model", MODELS)
+
+
+def run(spec: str, model: str, prompts: list[list[int]], length: int = LENGTH, seed: int = 0) -> list[Decoded]:
+    denoiser = LOADED[model]
+    canvas = Canvas.blank(prompts, length, denoiser.mask_id, infill=True, dtype=denoiser.dtype)
+    return decode(decoder.make(spec), denoiser, canvas, seed)
+
+
+def texts(results: list[Decoded]) -> list[list[list[int]]]:
+    """Every final row of every problem, padding apart."""
+    return [
+        [row[pad:].tolist() for row, pad in zip(r.canvas.tokens, r.canvas.pad.tolist(), strict=True)] for r in results
+    ]
+
+
+@every_model
+@every_decoder
+def test_it_fills_the_canvas_and_leaves_what_was_not_masked_alone(spec: str, model: str):
+    mask = LOADED[model].mask_id
+    prompts = [[0, mask, 1, 2], [3, mask], [mask, 0, 1]]
+    for prompt, rows in zip(prompts, texts(run(spec, model, prompts)), strict=True):
+        for row in rows:
+            assert mask not in row
+            assert len(row) == len(prompt) + LENGTH
+            assert all(token in (given, mask) or given == mask for given, token in zip(prompt, row, strict=False))
+            assert [t for t, g in zip(row, prompt, strict=False) if g != mask] == [g for g in prompt if g != mask]
+
+
+@every_model
+@every_decoder
+def test_every_position_is_written_once_at_a_step_that_took_place(spec: str, model: str):
+    for result in run(spec, model, PROMPTS):
+        canvas = result.canvas
+        answer = canvas.order[:, canvas.start :]
+        assert (answer >= 1).all()
+        assert (canvas.order[:, : canvas.start] == 0).all()
+        assert (canvas.logp <= 0).all()
+
+
+@every_model
+@every_decoder
+def test_the_same_seed_gives_the_same_answer(spec: str, model: str):
+    first, again = run(spec, model, PROMPTS, seed=5), run(spec, model, PROMPTS, seed=5)
+    assert texts(first) == texts(again)
+    assert [result.score for result in first] == [result.score for result in again]
+
+
+@every_model
+@every_decoder
+def test_a_batch_decodes_as_its_problems_alone(spec: str, model: str):
+    together = texts(run(spec, model, PROMPTS, seed=3))
+    assert together == [texts(run(spec, model, [prompt], seed=3))[0] for prompt in PROMPTS]
+    backwards = texts(run(spec, model, PROMPTS[::-1], seed=3))
+    assert backwards[::-1] == together
+
+
+@every_decoder
+def test_problems_with_unequal_masks_share_a_batch(spec: str):
+    model = MODELS[0]
+    mask = LOADED[model].mask_id
+    prompts = [[0, mask, 1], [1, 2], [mask, 3], [4]]
+    assert texts(run(spec, model, prompts)) == [texts(run(spec, model, [prompt]))[0] for prompt in prompts]
+
+
+@every_model
+@every_decoder
+def test_scores_are_numbers_and_the_best_row_comes_first(spec: str, model: str):
+    for result in run(spec, model, PROMPTS):
+        assert len(result.score) == len(result.canvas)
+        assert all(score <= 0 for score in result.score)
+        if decoder.make(spec).choice == "score":
+            assert result.score == sorted(result.score, reverse=True)
+
+
+@every_model
+@every_decoder
+def test_the_rows_asked_for_are_the_rows_announced(spec: str, model: str):
+    made = decoder.make(spec)
+    for result in run(spec, model, PROMPTS):
+        if exact_rows(made):
+            assert result.cost.rows == made.rows(LENGTH)
+        assert 0 < result.cost.distinct <= result.cost.rows <= made.rows(LENGTH)
+        assert result.cost.positions == result.cost.distinct * (result.canvas.width - int(result.canvas.pad[0]))
+
+
+@every_decoder
+def test_the_first_step_computes_one_row_a_problem(spec: str):
+    """Whatever the beams: they are still copies. A search in the first step scores its candidates besides."""
+    denoiser = LOADED[MODELS[0]]
+    made = decoder.make(spec)
+    canvas = Canvas.blank(PROMPTS, LENGTH, denoiser.mask_id, dtype=denoiser.dtype)
+    meter = Metered(denoiser, len(PROMPTS))
+    next(iter(made(meter, canvas, Noise.of(canvas, 0))))
+    _, distinct, _ = meter.counts.tolist()
+    if meter.calls == 1:
+        assert distinct == [1] * len(PROMPTS)
+
+
+@every_decoder
+def test_a_resolved_decoder_does_the_same_and_hides_no_default(spec: str):
+    made = decoder.make(spec).resolved(LENGTH)
+    assert None not in {key: value for key, value in vars(made).items() if key in ("block", "steps")}.values()
+    assert made.resolved(LENGTH) == made
+    assert texts(run(decoder.spec(made), MODELS[0], PROMPTS)) == texts(run(spec, MODELS[0], PROMPTS))
+
+
+@every_decoder
+def test_frames_count_steps_upwards_and_only_ever_write(spec: str):
+    denoiser = LOADED[MODELS[0]]
+    canvas = Canvas.blank(PROMPTS, LENGTH, denoiser.mask_id, dtype=denoiser.dtype)
+    frames = list(stream(decoder.make(spec), denoiser, canvas))
+    assert [frame.step for frame in frames] == sorted(frame.step for frame in frames)
+    masks = [int(frame.canvas.masked.sum(1).max()) for frame in frames]
+    assert masks == sorted(masks, reverse=True)
+    assert masks[-1] == 0
+    assert all(len(frame.score) == len(frame.canvas) for frame in frames)
+
+
+@every_decoder
+def test_a_readers_gradient_mode_is_left_alone(spec: str):
+    denoiser = LOADED[MODELS[0]]
+    canvas = Canvas.blank([[1]], LENGTH, denoiser.mask_id, dtype=denoiser.dtype)
+    for _ in stream(decoder.make(spec), denoiser, canvas):
+        assert not torch.is_inference_mode_enabled()
+
+
+@every_decoder
+def test_it_refuses_a_canvas_smaller_than_its_block(spec: str):
+    made = decoder.make(spec)
+    block = getattr(made, "block", None)
+    if block is not None and block > 1:
+        with pytest.raises(UnmaskError, match=f"block={block} does not fit: choose 1 to {block - 1}"):
+            run(spec, MODELS[0], [[1]], length=block - 1)
+
+
+@settings(max_examples=12)
+@given(st.integers(1, 5), st.integers(1, LENGTH), st.sampled_from(["block", "all-blocks", "future-masked"]))
+def test_at_temperature_0_any_beams_are_greedy_low_confidence(beams: int, block: int, likelihood: str):
+    for model in MODELS:
+        searched = run(f"ots(beams={beams}, block={block}, temperature=0, likelihood={likelihood})", model, PROMPTS)
+        greedy = texts(run(f"low-confidence(block={block})", model, PROMPTS))
+        assert texts(searched) == [rows * beams for rows in greedy]
+
+
+@settings(max_examples=12)
+@given(st.integers(1, LENGTH), st.sampled_from([0.4, 1.0]), st.integers(0, 99))
+def test_a_beam_of_one_is_plain_sampling(block: int, temperature: float, seed: int):
+    for model in MODELS:
+        searched = run(f"ots(beams=1, block={block}, temperature={temperature})", model, PROMPTS, seed=seed)
+        sampled = run(f"low-confidence(block={block}, temperature={temperature})", model, PROMPTS, seed=seed)
+        assert texts(searched) == texts(sampled)
+
+
+@settings(max_examples=15)
+@given(st.integers(1, 4), st.integers(1, 3), st.sampled_from([None, 1, 2]), st.integers(0, 99))
+def test_with_one_block_the_three_likelihoods_agree(beams: int, samples: int, interval: int | None, seed: int):
+    case = Problems("toy-joint(letters=3, sharpness=1.5)", ((0, 1), (2,)), 5, seed)
+    results = []
+    for likelihood in ("block", "all-blocks", "future-masked"):
+        made = decoder.make(
+            "ots",
+            beams=beams,
+            block=5,
+            temperature=1.0,
+            samples=samples,
+            interval=interval,
+            likelihood=likelihood,
+        )
+        results.append(decode(made, case.denoiser, case.canvas(), case.seed))
+    assert texts(results[0]) == texts(results[1]) == texts(results[2])
+    assert [r.score for r in results[0]] == [r.score for r in results[1]] == [r.score for r in results[2]]
+
+
+def test_autoregression_is_block_1_with_one_token_a_step():
+    for model in MODELS:
+        for result in run("ar(temperature=0.7)", model, PROMPTS):
+            assert result.canvas.order[0, result.canvas.start :].tolist() == list(range(1, LENGTH + 1))

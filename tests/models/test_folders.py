@@ -1,0 +1,208 @@
+"""Checkpoints in each family's published format: written, read, decoded with, and found in the hub's cache."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from huggingface_hub import constants
+from safetensors.torch import load_file, save_file
+from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+from transformers import AutoTokenizer, Qwen2Tokenizer
+
+import unmask.decoders  # noqa: F401  registers them
+from tests.models.folders import FAMILIES, folder_of, published, some_shape
+from unmask.core import Canvas, decode, decoder
+from unmask.models.checkpoint import save_folder
+from unmask.models.describe import describe
+from unmask.models.dream import DREAM
+from unmask.models.family import Ids
+from unmask.models.llada import LLADA, TEMPLATE
+from unmask.models.load import empty, load, load_folder
+from unmask.models.random import random_folder, random_shape
+from unmask.models.text import read_text
+from unmask.models.transformer import Shape, Transformer
+
+TALK = [{"role": "user", "content": "the thing and an  other, 12+3 héllo 你"}]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return random_folder(tmp_path_factory.mktemp("checkpoints") / request.param, request.param, "nano")
+
+
+@pytest.mark.parametrize("name", list(decoder))
+def test_a_published_folder_decodes_with_every_decoder(name: str, checkpoint: Path) -> None:
+    model = load(str(checkpoint))
+    prompts = [model.text.encode(model.text.chat(TALK)), model.text.encode("in the")]
+    canvas = Canvas.blank(prompts, 8, model.denoiser.mask_id)
+    for result, prompt in zip(decode(decoder.make(name), model.denoiser, canvas), prompts, strict=True):
+        for row, pad in zip(result.canvas.tokens.tolist(), result.canvas.pad.tolist(), strict=True):
+            assert row[pad : pad + len(prompt)] == prompt
+            assert model.denoiser.mask_id not in row[pad:]
+
+
+def test_what_a_published_folder_holds(checkpoint: Path) -> None:
+    files = {path.name for path in checkpoint.iterdir()}
+    assert {"config.json", "model.safetensors.index.json", "tokenizer_config.json", "special_tokens_map.json"} <= files
+    own = {"llada": {"tokenizer.json"}, "dream": {"vocab.json", "merges.txt", "added_tokens.json"}}
+    assert own[checkpoint.name] <= files
+    index = json.loads((checkpoint / "model.safetensors.index.json").read_text())
+    assert len(set(index["weight_map"].values())) > 1
+    for file in checkpoint.glob("*.safetensors"):
+        held = load_file(file)  # the library's own reader takes what we wrote
+        assert {name for name, place in index["weight_map"].items() if place == file.name} == set(held)
+        assert {weight.dtype for weight in held.values()} == {torch.bfloat16}
+    assert index["metadata"]["total_size"] == sum(weight.nbytes for weight in published(checkpoint).values())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_shape_survives_being_written_as_a_config(family: str) -> None:
+    known = {"llada": LLADA, "dream": DREAM}[family]
+    for seed in range(20):
+        shape = some_shape(family, seed)
+        assert known.shape(known.config(shape, Ids(mask=1, eos=2))) == shape
+
+
+def test_the_published_sizes_are_the_published_sizes() -> None:
+    assert random_shape("llada", "8b").parameters == 8_015_581_184  # LLaDA-8B's own count
+    assert random_shape("dream", "8b").parameters == 7_615_616_512  # Qwen2.5-7B's
+    with torch.device("meta"):
+        for size in ("nano", "8b"):
+            for family in FAMILIES:
+                shape = random_shape(family, size)
+                assert sum(weight.numel() for weight in Transformer(shape).parameters()) == shape.parameters
+
+
+def test_dreams_context_is_what_it_was_trained_on(checkpoint: Path, tmp_path: Path) -> None:
+    config = json.loads((checkpoint / "config.json").read_text())
+    if checkpoint.name == "dream":
+        assert DREAM.shape({**config, "max_position_embeddings": 131_072}).context == 2048
+        assert DREAM.shape({**config, "max_position_embeddings": 4096}).context == 4096
+        del config["rope_theta"]
+        assert DREAM.shape({**config, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}).theta == 1e4
+
+
+def test_text_goes_through_the_tokenizer_as_in_the_published_library(checkpoint: Path) -> None:
+    text = read_text(checkpoint)
+    kind = {"llada": AutoTokenizer, "dream": Qwen2Tokenizer}[checkpoint.name]
+    theirs = kind.from_pretrained(str(checkpoint))
+    for example in ("the thing", " and  in\n\n the 12+345\tit's", "héllo 你", "a<|endoftext|>b", ""):
+        assert text.encode(example) == theirs.encode(example, add_special_tokens=False)
+        assert text.decode(text.encode(example)) == example
+    assert text.chat(TALK) == theirs.apply_chat_template(TALK, tokenize=False, add_generation_prompt=True)
+
+
+def test_a_trailing_assistant_message_is_left_open(checkpoint: Path) -> None:
+    text = read_text(checkpoint)
+    opened = text.chat([*TALK, {"role": "assistant", "content": "<reasoning>\n"}])
+    assert opened == text.chat(TALK) + "<reasoning>\n"
+    closed = text.chat([*TALK, {"role": "assistant", "content": "5"}, *TALK])
+    assert "5<|eot_id|>" in closed or "5<|im_end|>" in closed
+
+
+def test_a_template_is_read_from_any_of_its_places(checkpoint: Path, tmp_path: Path) -> None:
+    folder = _copy(checkpoint, tmp_path / "copy")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings["chat_template"] = [{"name": "default", "template": "one"}, {"name": "tools", "template": "two"}]
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert read_text(folder).chat(TALK) == "one"
+    (folder / "chat_template.jinja").write_text("{{ messages | length }}")
+    assert read_text(folder).chat(TALK) == "1"
+    (folder / "chat_template.jinja").unlink()
+    del settings["chat_template"]
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert read_text(folder).chat([*TALK, {"role": "assistant", "content": "So"}]) == TALK[0]["content"] + "\n\nSo"
+
+
+def test_a_folder_loads_fast_and_in_the_asked_dtype(checkpoint: Path) -> None:
+    load_folder(checkpoint)
+    began = time.perf_counter()
+    model = load_folder(checkpoint, dtype="float64")
+    assert time.perf_counter() - began < 1
+    assert model.denoiser.dtype == torch.float64
+    assert load_folder(checkpoint).denoiser.dtype == torch.float32
+    assert model.name == checkpoint.name
+    assert model.default_length == {"llada": 128, "dream": 256}[checkpoint.name]
+    ends = {"llada": ("<|endoftext|>", "<|eot_id|>"), "dream": ("<|endoftext|>", "<|im_end|>")}[checkpoint.name]
+    assert {model.text.decode([number]) for number in model.eos} == set(ends)
+
+
+def test_a_module_saved_in_shards_of_float16_loads_as_it_was(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(BPE({letter: n for n, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}, []))
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(token) for token in ("<mask>", "<end>", "<|start_header_id|>")])
+    shape = Shape(32, 2, 4, 48, vocab=tokenizer.get_vocab_size(), context=64, kv_heads=2, tied=True)
+    module = Transformer(shape).half().float()
+    folder = tmp_path / "mine"
+    for shard in (10_000, 50_000, 10_000_000):  # over what was there
+        save_folder(module, tokenizer, folder, mask="<mask>", eos="<end>", template=TEMPLATE, shard=shard, length=40)
+        assert len(describe(folder).shards) == len(list(folder.glob("*.safetensors")))
+        big = [file for file in folder.glob("*.safetensors") if file.stat().st_size > shard + 4096]
+        assert all(len(load_file(file)) == 1 for file in big)  # only a tensor that is larger by itself
+        model = load_folder(folder)
+        assert model.default_length == 40
+        assert model.text.encode("a<mask>")[-1] == model.denoiser.mask_id
+        read = model.denoiser.module.state_dict()  # type: ignore[attr-defined]
+        assert all(torch.equal(read[name], weight) for name, weight in module.state_dict().items())
+    assert len(describe(folder).shards) == 1
+
+
+def test_a_tied_head_is_the_embedding_and_takes_no_memory_of_its_own() -> None:
+    module = empty(Shape(32, 1, 4, 48, vocab=100, context=64, tied=True), torch.device("cpu"), torch.float32)
+    assert module.head.weight is module.embed.weight
+    assert not any(weight.requires_grad for weight in module.parameters())
+
+
+def test_random_checkpoints_are_the_same_for_a_seed(tmp_path: Path) -> None:
+    one, same, other = (folder_of(tmp_path / name, "llada", seed=seed) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
+    first, second, third = map(published, (one, same, other))
+    assert all(torch.equal(weight, second[name]) for name, weight in first.items())
+    assert not any(torch.equal(weight, third[name]) for name, weight in first.items())
+
+
+def test_a_hub_id_loads_from_the_hubs_cache_offline(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "hub"
+    _as_hub_cache(checkpoint, cache, "someone/Tiny-Model")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(cache))
+    model, direct = load("someone/Tiny-Model"), load_folder(checkpoint)
+    assert model.name == "someone/Tiny-Model"
+    canvas = Canvas.blank([model.text.encode("the")], 4, model.denoiser.mask_id)
+    ours, theirs = (decode(decoder.make("low-confidence"), each.denoiser, canvas)[0] for each in (model, direct))
+    assert torch.equal(ours.canvas.tokens, theirs.canvas.tokens)
+    assert describe("someone/Tiny-Model").shards == describe(checkpoint).shards
+    assert load("someone/Tiny-Model", revision="main").eos == model.eos
+
+
+def test_a_single_file_without_an_index_loads(checkpoint: Path, tmp_path: Path) -> None:
+    folder = _copy(checkpoint, tmp_path / "single")
+    weights = published(folder)
+    for file in (*folder.glob("*.safetensors"), folder / "model.safetensors.index.json"):
+        file.unlink()
+    save_file(weights, folder / "model.safetensors")
+    assert load_folder(folder).eos == load_folder(checkpoint).eos
+    assert describe(folder).shards == ["model.safetensors"]
+
+
+def _copy(folder: Path, to: Path) -> Path:
+    to.mkdir(parents=True)
+    for file in folder.iterdir():
+        (to / file.name).write_bytes(file.read_bytes())
+    return to
+
+
+def _as_hub_cache(folder: Path, cache: Path, name: str) -> None:
+    """As the hub's client lays it out: contents under blobs, names under snapshots, branches under refs."""
+    home, commit = cache / f"models--{name.replace('/', '--')}", "0123456789abcdef0123456789abcdef01234567"
+    for part in ("blobs", "refs", f"snapshots/{commit}"):
+        (home / part).mkdir(parents=True)
+    (home / "refs" / "main").write_text(commit)
+    for number, file in enumerate(sorted(folder.iterdir())):
+        (home / "blobs" / f"{number:064x}").write_bytes(file.read_bytes())
+        (home / "snapshots" / commit / file.name).symlink_to(Path("../../blobs") / f"{number:064x}")

@@ -1,0 +1,101 @@
+"""The native forward against the same weights in Hugging Face's library, and a row against its batch."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.models.folders import FAMILIES, counterpart, folder_of, some_shape
+from unmask.core import Canvas, Denoiser
+from unmask.models.adapters import Shifted
+from unmask.models.load import load_folder
+
+
+def canvas_of(lengths: list[int], masks: int, denoiser: Denoiser, seed: int) -> Canvas:
+    draw = torch.Generator().manual_seed(seed)
+    prompts = [torch.randint(0, 300, (length,), generator=draw).tolist() for length in lengths]
+    prompts = [[token if token != denoiser.mask_id else 0 for token in prompt] for prompt in prompts]
+    return Canvas.blank(prompts, masks, denoiser.mask_id)
+
+
+def believed(denoiser: Denoiser, canvas: Canvas, at: Tensor) -> Tensor:
+    """Logits at the asked columns; the mask itself, which is never believed, is left out."""
+    beliefs = denoiser(canvas, at)
+    logits = beliefs.logits(torch.arange(at.numel())).unflatten(0, tuple(at.shape))
+    logits[..., denoiser.mask_id] = 0
+    return logits
+
+
+def expected(theirs: torch.nn.Module, canvas: Canvas, at: Tensor, shifted: bool) -> Tensor:
+    shut = torch.zeros(len(canvas), 1, canvas.width, canvas.width)
+    shut.masked_fill_(~canvas.real[:, None, None, :], torch.finfo(torch.float32).min)
+    places = (torch.arange(canvas.width) - canvas.pad[:, None]).clamp(min=0)
+    with torch.inference_mode():
+        logits = theirs(canvas.tokens, attention_mask=shut, position_ids=places).logits
+    read = torch.maximum(at - 1, canvas.pad[:, None]) if shifted else at
+    out = logits.gather(1, read[:, :, None].expand(-1, -1, logits.shape[-1])).clone()
+    out[..., canvas.mask_id] = 0
+    return out
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_forward_equals_the_published_one_with_and_without_padding(family: str, seed: int, tmp_path: Path) -> None:
+    shape = some_shape(family, seed)
+    folder = folder_of(tmp_path / "checkpoint", family, shape, seed)
+    theirs, denoiser = counterpart(folder, family, shape), load_folder(folder).denoiser
+    for lengths in ([13], [13, 13], [5, 17, 9, 17]):
+        canvas = canvas_of(lengths, 12, denoiser, seed)
+        at = torch.arange(canvas.width - 12 - min(lengths), canvas.width).expand(len(canvas), -1)
+        found, wanted = believed(denoiser, canvas, at), expected(theirs, canvas, at, shifted=family == "dream")
+        assert (found - wanted).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_padded_row_equals_the_row_alone(family: str, tmp_path: Path) -> None:
+    denoiser = load_folder(folder_of(tmp_path / "checkpoint", family)).denoiser
+    lengths = [3, 40, 17, 16, 1]
+    together = canvas_of(lengths, 9, denoiser, seed=1)
+    at = torch.arange(together.width - 9, together.width).expand(len(together), -1)
+    found = believed(denoiser, together, at)
+    for row, length in enumerate(lengths):
+        prompt = together.tokens[row, together.start - length : together.start].tolist()
+        alone = Canvas.blank([prompt], 9, denoiser.mask_id)
+        mine = believed(denoiser, alone, torch.arange(length, length + 9)[None])
+        assert (found[row] - mine[0]).abs().max() < 1e-5
+        assert torch.equal(found[row], mine[0])  # on a CPU even the same bytes
+
+
+def test_padding_is_never_attended_to(tmp_path: Path) -> None:
+    """Through the module itself, as a GPU runs it: no cutting of rows to their own length."""
+    network = load_folder(folder_of(tmp_path / "checkpoint", "llada")).denoiser
+    canvas = canvas_of([4, 20], 8, network, seed=2)
+    module = network.module  # type: ignore[attr-defined]
+    places = torch.arange(canvas.width) - canvas.pad[:, None]
+    with torch.inference_mode():
+        one = module(canvas.tokens, places.clamp(min=0), canvas.real)
+        alone = module(canvas.tokens[:1, 16:])
+    assert (one[0, 16:] - alone[0]).abs().max() < 1e-5
+
+
+def test_dream_holds_what_it_reads_one_position_earlier(tmp_path: Path) -> None:
+    asked = []
+
+    class Watched:
+        mask_id, context, device, dtype = 0, 99, torch.device("cpu"), torch.float32
+
+        def hold(self, canvas: Canvas, fresh: Tensor) -> "Watched":
+            asked.append(fresh.tolist())
+            return self
+
+        def __call__(self, canvas: Canvas, at: Tensor) -> object:
+            raise NotImplementedError
+
+    canvas = Canvas.blank([[1, 2, 3, 4], [5, 6]], 4, mask_id=0)
+    Shifted(Watched()).hold(canvas, torch.tensor([[4, 5], [6, 7]]))  # type: ignore[arg-type]
+    Shifted(Watched()).hold(canvas, torch.tensor([[4, 6], [4, 5]]))  # type: ignore[arg-type]
+    assert asked[0] == [[3, 4, 5], [5, 6, 7]]
+    assert asked[1][0] == [3, 4, 5, 6]
+    assert set(asked[1][1]) > {3, 4, 5}  # a row with fewer gets another of its own columns
+    assert len(set(asked[1][1])) == 4

@@ -1,0 +1,124 @@
+"""A trace rebuilds every canvas of every decoder, and a file that is none says so."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import unmask
+from unmask.core import Canvas, Frame, UnmaskError, decoder
+
+SPECS = [
+    *decoder,
+    "ots(beams=3, block=2, interval=1, samples=2)",
+    "ots(beams=2, block=1, likelihood=all-blocks)",
+    "vote(n=3, inner=ots(beams=2, block=3))",
+    "best-of(n=2, inner=order-search(beams=2))",
+    "token-search(score=path, beams=4)",
+]
+
+
+def same_canvas(one: Canvas, other: Canvas) -> bool:
+    return all(torch.equal(getattr(one, name), getattr(other, name)) for name in ("tokens", "order", "logp"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("spec", SPECS)
+def test_replaying_a_trace_rebuilds_every_canvas(spec: str, dtype: str, tmp_path: Path):
+    model = unmask.load("toy-transformer(letters=5)", dtype=dtype)
+    frames: list[Frame] = []
+    path = tmp_path / "trace.jsonl"
+    output = unmask.generate(
+        model, "abc", decoder=spec, length=7, trace=path, watch=lambda numbers, frame: frames.append(frame)
+    )
+    trace = unmask.Trace.load(path)
+    assert trace == output.trace
+    again = list(trace.replay())
+    assert len(again) == len(frames)
+    for seen, rebuilt in zip(frames, again, strict=True):
+        assert same_canvas(seen.canvas, rebuilt.canvas)
+        assert torch.equal(seen.score, rebuilt.score)
+        assert seen.step == rebuilt.step
+        assert (seen.branch is None) == (rebuilt.branch is None)
+        if seen.branch and rebuilt.branch:
+            assert same_canvas(seen.branch.canvas, rebuilt.branch.canvas)
+            for name in ("completion", "draw", "score", "blocks", "kept"):
+                assert torch.equal(getattr(seen.branch, name), getattr(rebuilt.branch, name)), name
+
+
+def test_a_trace_does_not_depend_on_the_batch():
+    model = unmask.load("toy-transformer(letters=5)")
+    prompts = ["abc", "a", "dd"]
+    together = unmask.generate(model, prompts, decoder="ots(beams=2, block=3)", length=6, trace=True)
+    for prompt, output in zip(prompts, together, strict=True):
+        alone = unmask.generate(model, prompt, decoder="ots(beams=2, block=3)", length=6, trace=True)
+        assert alone.trace and output.trace
+        assert alone.trace.steps == output.trace.steps
+        assert alone.trace.header == output.trace.header
+        last = list(output.trace.replay())[-1].canvas.tokens.tolist()
+        assert [tuple(row) for row in last] == [row.ids for row in output.rows]
+
+
+def test_the_gaps_of_a_text_are_traced_too():
+    model = unmask.load("toy-chain")
+    texts = ["ab<mask:3>c<mask:2>", "a<mask:2>"]
+    outputs = unmask.fill(model, texts, decoder="ots(beams=2, block=2)", trace=True)
+    assert isinstance(outputs, list)
+    for output in outputs:
+        assert output.trace is not None
+        last = list(output.trace.replay())[-1].canvas.tokens.tolist()
+        assert [tuple(row) for row in last] == [row.ids for row in output.rows]
+
+
+def test_a_trace_says_what_its_tokens_are_and_which_row_was_chosen():
+    model = unmask.load("toy-chain")
+    trace = unmask.generate(model, "abc", decoder="vote(n=3)", length=6, trace=True).trace
+    assert trace is not None
+    assert list(trace.header)[:2] == ["format", "version"]
+    assert trace.header["decoder"].startswith("vote(n=3, inner=low-confidence(block=6, steps=3")
+    used = {token for step in trace.steps for _, _, token, *_ in step["writes"]}
+    assert {str(token) for token in used} <= set(trace.end["words"])
+    assert len(trace.end["texts"]) == 3
+    assert 0 <= trace.end["chosen"] < 3
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "trace.jsonl"
+    unmask.generate(unmask.load("toy-chain"), "abc", decoder="ots(block=2)", length=4, trace=made)
+    return made
+
+
+def test_a_torn_trace_says_where(path: Path):
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    with pytest.raises(UnmaskError, match="torn: its last line is missing"):
+        unmask.Trace.load(path)
+    path.write_text("".join(lines[:2]) + lines[2][:20])
+    with pytest.raises(UnmaskError, match="torn at line 3"):
+        unmask.Trace.load(path)
+
+
+@pytest.mark.parametrize("text", ["", "hello\n", "{}\n", "[1]\n", '{"format": "other"}\n'])
+def test_a_foreign_file_is_no_trace(text: str, path: Path):
+    path.write_text(text)
+    with pytest.raises(UnmaskError, match="is not a trace"):
+        unmask.Trace.load(path)
+
+
+def test_other_unreadable_traces(path: Path, tmp_path: Path):
+    header, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(header) | {"version": 99}), *rest]))
+    with pytest.raises(UnmaskError, match="version 99: this unmask reads 1"):
+        unmask.Trace.load(path)
+    path.write_text("\n".join([header, rest[0].replace('"source": [0', '"source": [7'), rest[-1]]))
+    with pytest.raises(UnmaskError, match="does not hold together"):
+        list(unmask.Trace.load(path).replay())
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UnmaskError, match="not text"):
+        unmask.Trace.load(path)
+    with pytest.raises(UnmaskError, match="cannot be read"):
+        unmask.Trace.load(tmp_path / "none.jsonl")
+    with pytest.raises(UnmaskError, match="cannot be read"):
+        unmask.Trace.load(tmp_path)

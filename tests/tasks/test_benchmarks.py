@@ -1,0 +1,302 @@
+"""The text benchmarks: gold is right, noise is wrong and never raises, and the two metrics differ where they should."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from unmask.core.errors import UnmaskError
+from unmask.tasks import Metric, Problem, symbolic, task
+from unmask.tasks.latex import normalise
+from unmask.tasks.sudoku_rules import solutions
+
+GSM8K, MATH, COUNTDOWN, SUDOKU = (task.make(name) for name in ("gsm8k", "math500", "countdown-d1", "sudoku-d1"))
+METRICS: tuple[Metric, ...] = ("ours", "d1")
+
+
+def number(answer: str) -> Problem:
+    return Problem("p", "q", "", {"answer": answer})
+
+
+THREE = Problem("p", "q", "", {"numbers": [30, 100, 93], "target": 23})
+PUZZLE = Problem("p", "q", "", {"puzzle": "3102200002100320", "solution": "3142243142131324"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "count"),
+    [("gsm8k", 1319), ("math500", 500), ("countdown-d1", 256), ("sudoku-d1", 500), ("sudoku-d1(subset=d1)", 256)],
+)
+def test_gold_is_right_on_every_problem(data: Path, spec: str, count: int):
+    made = task.make(spec)
+    problems = list(made.problems())
+    assert len(problems) == len({problem.id for problem in problems}) == count
+    assert all(made.grade(problem, problem.gold).right for problem in problems)
+    wrong = [problem for problem in problems if not made.grade(problem, problem.gold, "d1").right]
+    assert all(spec == "gsm8k" and problem.data["answer"].startswith("-") for problem in wrong)
+    assert len(wrong) == (2 if spec == "gsm8k" else 0)
+
+
+@pytest.mark.parametrize("spec", ["gsm8k", "math500", "countdown-d1", "sudoku-d1"])
+def test_empty_and_cut_answers_are_wrong(data: Path, spec: str):
+    made = task.make(spec)
+    for problem in list(made.problems())[::50]:
+        cut = problem.gold[: problem.gold.index(">") + 4]
+        for text in ("", " ", "<reasoning>", "<answer></answer>", "\\boxed{}", "<answer>", "</answer>", cut):
+            for metric in METRICS:
+                assert not made.grade(problem, text, metric).right, text
+
+
+MARKS = ["\\boxed{", "}", "{", "<answer>", "</answer>", "```", "\n", " ", "-", "1,200", ".", "/", "**", "//", "(", ")"]
+ODD = [
+    "\\frac{1}{2}",
+    "=",
+    "%",
+    "$",
+    "0",
+    "9" * 400,
+    "1e999",
+    "nan",
+    "inf",
+    "\\text{ cm}",
+    "1234123412341234",
+    "\0",
+    "²",
+    "٣",
+]
+pieces = st.lists(st.sampled_from([*MARKS, *ODD]) | st.text(max_size=5)).map("".join)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(pieces)
+def test_no_text_raises_and_reading_is_repeatable(text: str):
+    for made, problem in ((GSM8K, number("18")), (COUNTDOWN, THREE), (SUDOKU, PUZZLE)):
+        for metric in METRICS:
+            grade = made.grade(problem, text, metric)
+            assert 0 <= grade.score <= 1
+            assert grade.answer == made.answer(text, metric)
+        assert made.key(text) == made.key(text)
+    MATH.grade(number("18"), text, "d1")
+    normalise(text)
+    MATH.key(text)
+
+
+@settings(max_examples=15, deadline=None)
+@given(pieces)
+def test_no_text_raises_when_meaning_is_asked_for(text: str):
+    MATH.grade(number("\\frac{7}{13}"), f"\\boxed{{{text}}}")
+
+
+LONG = [
+    "\\boxed{" * 150_000,
+    "<answer>" * 150_000,
+    "(" * 10**6,
+    "\\boxed{" + "1+" * 10**6 + "1}",
+    " " * 10**6,
+    "9" * 10**6,
+    "```\n" * 250_000,
+]
+
+
+@pytest.mark.parametrize("text", LONG, ids=lambda text: text[:8].strip() or "spaces")
+def test_a_million_characters_are_read_quickly(text: str):
+    for made, problem in ((GSM8K, number("18")), (COUNTDOWN, THREE), (SUDOKU, PUZZLE), (MATH, number("18"))):
+        for metric in METRICS:
+            assert not made.grade(problem, text, metric).right
+            assert not made.grade(problem, f"<answer>{text}</answer>", metric).right
+
+
+@pytest.mark.parametrize(
+    ("text", "ours", "d1"),
+    [
+        ("\\boxed{1200}", "1200", "1200.0"),
+        ("\\boxed{1,200}", "1200", "1.0"),
+        ("\\boxed{\\$1{,}200.50}", "2401/2", "1.0"),
+        ("\\boxed{-5}", "-5", "-5.0"),
+        ("\\boxed{-\\$5}", "-5", "5.0"),
+        ("\\boxed{\\frac{3}{4}}", "3/4", "3.0"),
+        ("\\boxed{\\text{12 apples}} so \\boxed{12}", "12", "12.0"),
+        ("\\boxed{3} then \\boxed{4}", "4", "3.0"),
+        ("\\boxed{...} then \\boxed{7}", "7", "7.0"),
+        ("\\boxed{} <answer>\\$18 and 20</answer>", "20", "20.0"),
+        ("<answer>18 dollars</answer>", "18", "18.0"),
+        ("<answer>18</answer> or rather \\boxed{19}", "19", "19.0"),
+        ("<answer>it is 10-3</answer>", "3", "-3.0"),
+        ("\\boxed{\\boxed{8}}", "8", "8.0"),
+        ("\\boxed{70,000 \\text{ dollars}}", "70000", "70.0"),
+        ("\\boxed{18", None, None),
+        ("the answer is 18", None, None),
+        ("<answer>eighteen</answer>", None, None),
+    ],
+)
+def test_numbers_are_read_from_outputs(text: str, ours: str | None, d1: str | None):
+    assert GSM8K.answer(text) == ours
+    assert GSM8K.answer(text, "d1") == d1
+
+
+def test_a_negative_gold_is_right_for_us_and_never_for_d1():
+    assert GSM8K.grade(number("-10"), "\\boxed{-10}").right
+    assert not GSM8K.grade(number("-10"), "\\boxed{-10}", "d1").right
+
+
+def test_numbers_are_compared_exactly():
+    assert not GSM8K.grade(number("9007199254740993"), "\\boxed{9007199254740992}").right
+    assert GSM8K.grade(number("9007199254740993"), "\\boxed{9007199254740992}", "d1").right
+
+
+@pytest.mark.parametrize(
+    ("gold", "text", "ours", "d1"),
+    [
+        ("\\frac{14}{3}", "\\boxed{\\frac{14}{3}}", True, True),
+        ("\\frac{14}{3}", "so \\boxed{\\dfrac{14}{3}}.", True, True),
+        ("\\frac{1}{2}", "\\boxed{0.5}", True, True),
+        ("\\frac{3}{4}", "\\boxed{3/4}", True, True),
+        ("\\frac{3}{4}", "\\boxed{0.75}", True, False),
+        ("2\\sqrt{3}", "\\boxed{\\sqrt{12}}", True, False),
+        ("90^\\circ", "\\boxed{90}", True, True),
+        ("5", "\\boxed{x=5}", True, True),
+        ("5", "\\boxed{5\\text{ cm}}", True, True),
+        ("\\left( 3, \\frac{\\pi}{2} \\right)", "\\boxed{(3, 0.5\\pi)}", True, False),
+        ("5", "\\boxed{4} no, \\boxed{5}", True, True),
+        ("5", "\\boxed{5} no, \\boxed{4}", False, False),
+        ("5", "\\boxed{\\boxed{5}}", True, True),
+        ("5", "<answer>5</answer>", True, False),
+        ("5", "\\boxed{}<answer>5</answer>", True, True),
+        ("5", "5", True, True),
+        ("5", "\\boxed{5", False, False),
+        ("5", "it is 5", False, False),
+        ("1200", "\\boxed{1,200}", True, False),
+    ],
+)
+def test_latex_is_compared_by_spelling_and_by_meaning(gold: str, text: str, ours: bool, d1: bool):
+    assert MATH.grade(number(gold), text).right == ours
+    assert MATH.grade(number(gold), text, "d1").right == d1
+
+
+def test_meaning_is_asked_from_any_thread_and_given_up_on_in_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(symbolic, "SECONDS", 0.5)
+    said: dict[str, bool] = {}
+
+    def ask(answer: str) -> None:
+        said[answer] = symbolic.equal("\\frac{1}{2}", answer)
+
+    asked = ["0.50", "10^{10^{10^{10}}}", "\\frac{2}{4}", "\\frac{"]
+    threads = [threading.Thread(target=ask, args=(answer,)) for answer in asked]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not said["10^{10^{10^{10}}}"]
+    assert not said["\\frac{"]
+    monkeypatch.setattr(symbolic, "SECONDS", 10)
+    assert symbolic.equal("\\frac{1}{2}", "\\frac{2}{4}")
+
+
+def test_without_math_verify_the_refusal_names_the_extra(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(symbolic, "find_spec", lambda name: None)
+    with pytest.raises(UnmaskError, match=r"unmask\[math\]"):
+        MATH.grade(number("5"), "\\boxed{6}")
+    assert MATH.grade(number("5"), "\\boxed{5}").right
+
+
+@pytest.mark.parametrize(
+    ("text", "ours", "d1"),
+    [
+        ("\\boxed{30+93-100}", True, True),
+        ("\\boxed{30 + 93 - 100 = 23}", True, True),
+        ("<answer>(30+93)-100</answer>", True, True),
+        ("\\boxed{100-30} <answer>30+93-100</answer>", False, False),
+        ("\\boxed{} <answer>30+93-100</answer>", True, True),
+        ("<answer>30+93-100</answer> \\boxed{93-(100-30)}", True, True),
+        ("\\boxed{-100+30+93}", False, True),
+        ("\\boxed{30+93-100-0}", False, False),
+        ("\\boxed{30+93}", False, False),
+        ("\\boxed{30+93-101}", False, False),
+        ("\\boxed{30×93-100}", False, False),
+        ("\\boxed{23}", False, False),
+        ("\\boxed{30/0+93}", False, False),
+    ],
+)
+def test_expressions_are_judged_exactly_by_us_and_by_python_in_d1(text: str, ours: bool, d1: bool):
+    assert COUNTDOWN.grade(THREE, text).right == ours
+    assert COUNTDOWN.grade(THREE, text, "d1").right == d1
+
+
+@pytest.mark.parametrize(
+    ("numbers", "target", "text", "ours", "d1"),
+    [
+        ([2, 3, 4], 20, "\\boxed{4 \\times (2 + 3)}", True, True),
+        ([6, 3, 4], 8, "\\boxed{6 \\div 3 \\cdot 4}", True, True),
+        ([2, 3, 4], 12, "\\boxed{2**3+4}", False, True),
+        ([7, 2, 4], 7, "\\boxed{7//2+4}", False, True),
+        ([99, 99, 99], 1, "\\boxed{99**99**99}", False, False),
+        ([3, 7, 100000], 0, "\\boxed{3/100000/7}", False, True),
+        ([12, 3, 4], 127, "\\boxed{123+4}", False, False),
+    ],
+)
+def test_d1_lets_python_operators_and_near_misses_pass(
+    numbers: list[int], target: int, text: str, ours: bool, d1: bool
+):
+    problem = Problem("p", "q", "", {"numbers": numbers, "target": target})
+    assert COUNTDOWN.grade(problem, text).right == ours
+    assert COUNTDOWN.grade(problem, text, "d1").right == d1
+
+
+GRID = "3142243142131324"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<answer>\n```\n{GRID}\n```\n</answer>",
+        f"<answer>{GRID}</answer>",
+        "<answer>3142\n2431\n4213\n1324</answer>",
+        f"<answer></answer> {GRID}",
+        f"so {GRID} </answer>",
+        f"it is {GRID}, I think",
+        f"<answer>{GRID}99</answer>",
+    ],
+)
+def test_grids_are_read_where_models_put_them(text: str):
+    for metric in METRICS:
+        assert SUDOKU.grade(PUZZLE, text, metric).right, metric
+
+
+def test_short_grids_are_filled_with_blanks_and_score_by_cells():
+    for metric in METRICS:
+        grade = SUDOKU.grade(PUZZLE, f"<answer>{GRID[:8]}</answer>", metric)
+        assert grade.answer == GRID[:8] + "0" * 8
+        assert grade.score == 4 / 8
+        assert not grade.right
+
+
+def test_another_solution_is_right_for_us_and_not_for_d1():
+    grids = solutions("1234000000000000")
+    problem = replace(PUZZLE, data={"puzzle": "1234000000000000", "solution": grids[0]})
+    assert len(grids) > 1
+    text = f"<answer>{grids[1]}</answer>"
+    assert SUDOKU.grade(problem, text).right
+    assert SUDOKU.grade(problem, text).score == 1
+    assert not SUDOKU.grade(problem, text, "d1").right
+
+
+def test_a_changed_given_digit_is_wrong_for_us():
+    text = "<answer>" + "1" + GRID[1:] + "</answer>"
+    assert not SUDOKU.grade(PUZZLE, text).right
+    assert SUDOKU.grade(PUZZLE, text, "d1").right
+
+
+@pytest.mark.parametrize(
+    ("made", "one", "other"),
+    [
+        (GSM8K, "\\boxed{1,200}", "<answer>1200</answer>"),
+        (MATH, "\\boxed{\\dfrac12}", "\\boxed{\\frac{1}{2}}"),
+        (COUNTDOWN, "\\boxed{(30 + 93) - 100 = 23}", "<answer>30+93-100</answer>"),
+        (SUDOKU, f"<answer>{GRID}</answer>", "<answer>3142 2431 4213 1324</answer>"),
+    ],
+)
+def test_outputs_with_one_answer_vote_together(made, one: str, other: str):
+    assert made.key(one) == made.key(other)
+    assert made.key("nothing") == "nothing"

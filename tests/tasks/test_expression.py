@@ -1,0 +1,86 @@
+"""Countdown's expressions: exact values, and refusals that come quickly."""
+
+import contextlib
+import time
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmask.tasks import expression
+
+leaves = st.integers(0, 120).map(str)
+expressions = st.recursive(
+    leaves,
+    lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda t: f"({t[0]}{t[1]}{t[2]})"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "worth", "used"),
+    [
+        ("87-28+35", 94, [87, 28, 35]),
+        (" ( 87 - 28 ) + 35\n", 94, [87, 28, 35]),
+        ("1-2-3", -4, [1, 2, 3]),
+        ("8/3/2", Fraction(4, 3), [8, 3, 2]),
+        ("8/(3/2)", Fraction(16, 3), [8, 3, 2]),
+        ("2+3*4", 14, [2, 3, 4]),
+        ("((7))", 7, [7]),
+        ("0*5", 0, [0, 5]),
+    ],
+)
+def test_values_are_exact(text, worth, used):
+    assert expression.value(text) == (worth, used)
+
+
+NOT_ARITHMETIC = """
+|2**3|7//2|8 7|-5|3*-5|3+(-5)|+5|5-|()|(1)(2)|2(3)|(1|1)|)1(|007|1.5|1e3|٣+4|3×4|x|1/0|1/(2-2)|1;2|1_000|0x10
+|1,2|__import__('os')
+"""
+
+
+@pytest.mark.parametrize("text", NOT_ARITHMETIC.split("|"))
+def test_what_is_not_arithmetic_is_refused(text):
+    with pytest.raises(expression.ExpressionError):
+        expression.value(text)
+
+
+@pytest.mark.parametrize("text", ["(" * 10**6, "9" * 10**6, "1+" * 500_000 + "1", "-" * 10**6, " " * 10**6])
+def test_a_million_characters_are_refused_quickly(text):
+    start = time.perf_counter()
+    with pytest.raises(expression.ExpressionError):
+        expression.value(text)
+    assert time.perf_counter() - start < 0.05
+
+
+def test_the_longest_expression_is_read_quickly():
+    start = time.perf_counter()
+    expression.value("9" * expression.LONGEST)
+    expression.value("9*" * (expression.LONGEST // 2 - 1) + "9")
+    expression.value("(" * 249 + "9" + ")" * 249)
+    assert time.perf_counter() - start < 0.05
+
+
+@given(expressions)
+def test_tidying_keeps_value_and_numbers(text):
+    try:
+        worth = expression.value(text)
+    except expression.ExpressionError:
+        return
+    tidied = expression.tidy(text)
+    assert expression.value(tidied) == worth
+    assert expression.tidy(tidied) == tidied
+
+
+@given(st.text(alphabet="0123456789+-*/() ", max_size=40) | st.text(max_size=40))
+def test_any_text_is_read_or_refused(text):
+    with contextlib.suppress(expression.ExpressionError):
+        expression.value(text)
+
+
+def test_brackets_that_change_nothing_go():
+    assert expression.tidy("((87 - 28)) + (35)") == "87-28+35"
+    assert expression.tidy("1-(2-3)") == "1-(2-3)"
+    assert expression.tidy("1+(2-3)") == "1+2-3"
+    assert expression.tidy("2*(3+4)") == "2*(3+4)"

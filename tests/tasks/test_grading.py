@@ -1,0 +1,176 @@
+"""`unmask grade`: any order, any subset, one sentence for every mistake."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from unmask.cli import main
+from unmask.core.errors import UnmaskError
+from unmask.tasks import data as data_files
+from unmask.tasks import grading, prompts, task
+
+
+def lines(problems, key: str = "id") -> list[str]:
+    return [json.dumps({key: getattr(problem, key), "output": problem.gold}) for problem in problems]
+
+
+@pytest.mark.parametrize("key", ["id", "question"])
+def test_order_and_subset_are_free(data: Path, key: str):
+    made = task.make("gsm8k")
+    some = list(made.problems())[::-100]
+    report = grading.grade(made, lines(some, key))
+    assert [problem.id for problem in report.problems] == [problem.id for problem in some]
+    assert report.accuracy == 100
+
+
+def test_generated_families_are_graded_too():
+    made = task.make("countdown")
+    stream = iter(made.problems())
+    some = [next(stream) for _ in range(20)]
+    assert grading.grade(made, lines(some)[::-1]).right == 20
+
+
+GOOD = '{"id": "countdown-d1/0", "output": ""}'
+
+
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        ([], "nothing to grade"),
+        ([GOOD, "{"], "line 2 is not JSON"),
+        (["[1]"], "line 1 has no text under"),
+        (['{"id": "countdown-d1/0"}'], "line 1 has no text under"),
+        (['{"output": "x"}'], "line 1 names no problem"),
+        (["", '{"id": "countdown-d1/900", "output": ""}'], "line 2: this task has no problem 'countdown-d1/900'"),
+        (['{"question": "What", "output": ""}'], "no problem of this task asks 'What'"),
+        ([GOOD, "", GOOD], "line 3 answers countdown-d1/0 again, after line 1"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_with_its_line(data: Path, file: list[str], sentence: str):
+    with pytest.raises(UnmaskError, match=sentence):
+        grading.grade(task.make("countdown-d1"), file)
+
+
+def test_a_question_that_two_problems_ask_needs_an_id(data: Path):
+    made = task.make("mbpp", allow_code=True, sandbox="rlimits")
+    question = "Write a python function to count the number of squares in a rectangle."
+    with pytest.raises(UnmaskError, match="name the id instead"):
+        grading.grade(made, [json.dumps({"question": question, "output": ""})])
+
+
+def unmask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
+    """The command in this process: status, standard output, standard error."""
+    monkeypatch.setattr(sys, "argv", ["unmask", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
+def test_the_command_ends_with_the_accuracy(data: Path, tmp_path: Path, capsys, monkeypatch):
+    some = list(task.make("sudoku-d1").problems())[:4]
+    file = tmp_path / "outputs.jsonl"
+    file.write_text("\n".join([*lines(some[:3]), json.dumps({"id": some[3].id, "output": ""})]))
+    status, out, _ = unmask(capsys, monkeypatch, "grade", "--task", "sudoku-d1", "--metric", "d1", str(file))
+    assert status == 0
+    assert out.splitlines()[-1] == "accuracy 75.00 (n=4)"
+    monkeypatch.delenv(data_files.VARIABLE)
+    monkeypatch.setattr(sys, "stdin", file.open())
+    _, out, _ = unmask(capsys, monkeypatch, "grade", "--task", "sudoku-d1", "--data", str(data), "--json", "-")
+    report = json.loads(out)
+    assert report["accuracy"] == 75
+    assert [result["id"] for result in report["results"]] == [problem.id for problem in some]
+    assert report["results"][3] == {"id": some[3].id, "right": False, "score": 0.0, "answer": None, "note": "no answer"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--task", "gsm9k", "x"], "unknown task 'gsm9k': did you mean 'gsm8k'?"),
+        (["--task", "gsm8k", "nowhere.jsonl"], "nowhere.jsonl cannot be read: No such file or directory"),
+        (["--task", "gsm8k", "--metric", "our", "x"], "--metric cannot be 'our': did you mean 'ours'?"),
+        (["--task", "gsm8k", "--allow-code", "x"], "task 'gsm8k' runs no programs: leave out --allow-code"),
+        (["--task", "mbpp", "--sandbox", "rlimit", "x"], "--sandbox cannot be 'rlimit': did you mean 'rlimits'?"),
+        (["--task", "gsm8k", "--data", "nowhere", "x"], "there is no data folder nowhere"),
+        (["--task", "mbpp(subset=all)", "x"], "mbpp(subset=…) cannot be 'all'"),
+        (["--task", "humaneval", __file__], "line 1 is not JSON"),
+    ],
+)
+def test_bad_input_ends_with_one_sentence(words: list[str], sentence: str, capsys, monkeypatch):
+    status, out, err = unmask(capsys, monkeypatch, "grade", *words)
+    assert (status, out) == (2, "")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_programs_are_refused_before_any_is_run(tmp_path: Path, capsys, monkeypatch):
+    file = tmp_path / "outputs.jsonl"
+    file.write_text('{"id": "HumanEval/0", "output": "x"}\n')
+    status, _, err = unmask(capsys, monkeypatch, "grade", "--task", "humaneval", str(file))
+    assert status == 2
+    assert "--allow-code" in err
+
+
+def test_missing_files_say_where_to_put_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv(data_files.VARIABLE, str(tmp_path))
+    with pytest.raises(UnmaskError, match=r"no gsm8k/test.jsonl .* --data DIR or UNMASK_DATA"):
+        task.make("gsm8k").problems()
+    monkeypatch.delenv(data_files.VARIABLE)
+    with pytest.raises(UnmaskError, match=r"not on the hub: .* --data DIR or UNMASK_DATA"):
+        task.make("countdown-d1").problems()
+
+
+def test_the_hub_is_asked_when_there_is_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.delenv(data_files.VARIABLE, raising=False)
+    file = tmp_path / "test.jsonl"
+    row = {"problem": "1+1?", "answer": "2", "subject": "Sums", "level": 1, "unique_id": "a"}
+    file.write_text(json.dumps(row))
+    asked = []
+
+    def download(repo: str, name: str, repo_type: str) -> str:
+        asked.append((repo, name, repo_type))
+        return str(file)
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    assert [problem.id for problem in task.make("math500").problems()] == ["math500/a"]
+    assert asked == [("HuggingFaceH4/MATH-500", "test.jsonl", "dataset")]
+
+    def fail(*args: object, **kwargs: object) -> str:
+        raise ConnectionError
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", fail)
+    with pytest.raises(UnmaskError, match=r"could not be fetched .* --data DIR or UNMASK_DATA"):
+        task.make("math500").problems()
+
+
+def test_a_prompts_file_swaps_the_wording(tmp_path: Path):
+    problem = next(iter(task.make("countdown").problems()))
+    ours = task.make("countdown-d1").messages(problem)
+    assert [message["role"] for message in ours] == ["user", "assistant"]
+    assert ours[0]["content"].endswith(problem.question)
+    assert ours[1]["content"] == "<reasoning>"
+    file = tmp_path / "prompts.json"
+    file.write_text(json.dumps({"system": "S", "question": "{target} from {numbers} in \\boxed{}", "prefill": ""}))
+    theirs = task.make("countdown-d1", prompts=str(file)).messages(problem)
+    said = f"S\n\n{problem.data['target']} from {problem.data['numbers']} in \\boxed{{}}"
+    assert theirs == [{"role": "user", "content": said}]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not an object"),
+        ('{"sytem": "x"}', "did you mean 'system'"),
+        ('{"question": "x"}', "never says"),
+    ],
+)
+def test_a_bad_prompts_file_is_refused(tmp_path: Path, text: str, sentence: str):
+    file = tmp_path / "prompts.json"
+    file.write_text(text)
+    with pytest.raises(UnmaskError, match=sentence):
+        prompts.load(str(file))
+    with pytest.raises(UnmaskError, match="cannot be read"):
+        prompts.load(str(tmp_path / "nowhere.json"))

@@ -1,0 +1,74 @@
+"""Asked-for functions: the gold does what the description's reference does, near misses are caught."""
+
+import re
+from itertools import islice
+from random import Random
+
+import pytest
+
+from unmask.tasks import MiniCode, interpreter
+from unmask.tasks.mini_code import CALLS
+from unmask.tasks.programs import KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("level", MiniCode.levels)
+def test_the_code_does_what_the_reference_does(kind, level):
+    rng = Random(level)
+    for _ in range(12):
+        takes, _, body, means = kind(rng, level)
+        program = interpreter.load("\n    ".join([f"def f({takes}):", *body]))
+        for arguments in CALLS[takes]:
+            assert program.gives("f", arguments, means(*arguments)), (body, arguments)
+
+
+def test_the_example_in_the_question_is_true():
+    for problem in islice(MiniCode(level=3).problems(), 60):
+        call, result = re.findall(r">>> f\((.*)\)\n    (.*)\n", problem.question)[0]
+        shown = interpreter.load(f"def f():\n    return ({call},)").call("f", [])
+        wanted = interpreter.load(f"def f():\n    return {result}").call("f", [])
+        assert interpreter.load(problem.gold).gives("f", shown, wanted)
+
+
+def test_a_constant_off_by_one_is_nearly_always_caught():
+    made, rng = MiniCode(level=2), Random(0)
+    missed = 0
+    for problem in islice(made.problems(), 150):
+        spots = list(re.finditer(r"\d+", problem.gold))
+        if not spots:
+            continue
+        spot = rng.choice(spots)
+        near = f"{problem.gold[: spot.start()]}{int(spot[0]) + 1}{problem.gold[spot.end() :]}"
+        missed += made.grade(problem, near).right
+    assert missed < 10  # some are the same function: `range(8, n + 1)` with `x > 25`
+
+
+def test_other_ways_to_write_it_are_right():
+    problem = next(p for p in MiniCode(level=1).problems() if "Start with" in p.question and "in xs" in p.question)
+    start, test = re.findall(r"t = (\d+)|if (.*):", problem.gold)
+    other = f"def f(xs):\n  return {start[0]} + sum([x for x in xs if {test[1]}])"
+    assert MiniCode().grade(problem, other).right
+    assert MiniCode().grade(problem, f"Here it is:\n```python\n{other}\n```\nDone.").right
+
+
+def test_programs_vote_together_whatever_their_blanks():
+    key = MiniCode().key
+    assert key("def f(n):\n    return n+1") == key("def f(n):\n  # more\n  return (n + 1)\n")
+    assert key("def f(n): return n+1") != key("def f(n): return n+2")
+    assert key("nothing") == "nothing"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["while True: pass", "return [0] * 10 ** 9", "return f(xs)", "import os", "return xs.__class__", "pass"],
+)
+def test_hostile_programs_grade_wrong(body):
+    problem = next(p for p in MiniCode().problems() if p.data["takes"] == "xs")
+    grade = MiniCode().grade(problem, f"def f(xs):\n    {body}")
+    assert not grade.right
+    assert grade.note
+
+
+def test_true_is_not_one():
+    assert not interpreter.load("def f(): return True").gives("f", [], 1)
+    assert not interpreter.load("def f(): return (1, 2)").gives("f", [], [1, 2])

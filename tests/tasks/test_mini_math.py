@@ -1,0 +1,102 @@
+"""Exercises: worked lines are true, answers are compared by value."""
+
+import re
+from fractions import Fraction
+from random import Random
+
+import pytest
+
+from unmask.tasks import MiniMath, Problem
+from unmask.tasks.exercises import KINDS, linear, poly, proportion, root, system
+from unmask.tasks.mini_math import normal
+
+SIGNED = r"(-?\d+)"
+
+
+def true(line: str) -> bool:
+    left, right = line.split("=")
+    if re.fullmatch(rf"{SIGNED}\*{SIGNED}\+{SIGNED}", right):
+        left, right = right, left  # 482=96*5+2
+    if match := re.fullmatch(rf"{SIGNED}\*{SIGNED}([+%]){SIGNED}", left):
+        a, b, c = int(match[1]), int(match[2]), int(match[4])
+        worth = a * b + c if match[3] == "+" else a * b % c
+    else:
+        match = re.fullmatch(rf"{SIGNED}([-+*/%]){SIGNED}", left)
+        assert match, line
+        a, b = int(match[1]), int(match[3])
+        worth = {"+": a + b, "-": a - b, "*": a * b, "/": Fraction(a, b or 1), "%": a % (b or 1)}[match[2]]
+    return worth == int(right)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("level", MiniMath.levels)
+def test_lines_are_true(kind, level):
+    rng = Random(level)
+    for _ in range(100):
+        exercise = kind(rng, level)
+        assert exercise.lines
+        assert all(map(true, exercise.lines)), exercise
+
+
+def holds(equation: str, x: int, y: int = 0) -> bool:
+    """Whether an equation of ours is true, read by Python's own arithmetic."""
+    plain = re.sub(r"(?<=[0-9])(?=[xy(])", "*", equation).replace("^", "**")
+    left, right = plain.split("=")
+    return eval(left, {"x": x, "y": y}) == eval(right, {"x": x, "y": y})
+
+
+@pytest.mark.parametrize("level", MiniMath.levels)
+def test_solutions_solve(level):
+    rng = Random(level)
+    for _ in range(50):
+        for kind in (linear, proportion, root):
+            made = kind(rng, level)
+            equation = next(word for word in made.question.split() if "=" in word)
+            assert holds(equation.rstrip("."), int(made.answer)), made
+        made = system(rng, level)
+        one, two = re.findall(r"\S+=-?\d+", made.question)
+        assert any(holds(one, int(made.answer), y) and holds(two, int(made.answer), y) for y in range(-40, 41))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("13/24", "26/48"),
+        ("x^2-2x-15", "-15 - 2x + x^2"),
+        ("x=4", "4"),
+        ("+4", "4"),
+        ("2x", "x+x"),
+        ("3", "6/2"),
+    ],
+)
+def test_equal_answers_are_one(one, other):
+    assert normal(one) == normal(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("4", "-4"),
+        ("x^2-2x-15", "(x+3)(x-5)"),
+        ("1/0", "1"),
+        ("2x", "2*x*1"),
+        ("x^2", "x2"),
+        ("", "0"),
+        ("x", "1"),
+    ],
+)
+def test_other_answers_stay_apart(one, other):
+    assert normal(one) != normal(other)
+
+
+def test_the_last_box_counts():
+    problem = Problem("mini-math-0", "", "", {"result": "12"})
+    assert MiniMath().grade(problem, r"\boxed{11} no, \boxed{12}").right
+    assert not MiniMath().grade(problem, r"\boxed{12} no, \boxed{11}").right
+    assert not MiniMath().grade(problem, "12").right
+
+
+def test_polynomials_are_written_as_people_write_them():
+    assert poly([2, -3, 0, 5]) == "2x^3-3x^2+5"
+    assert poly([-1, 1]) == "-x+1"
+    assert poly([0, 0]) == "0"

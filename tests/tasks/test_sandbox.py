@@ -1,0 +1,261 @@
+"""Hostile programs: none is graded right, none hurts the host, none stops the run."""
+
+import os
+import socket
+import tempfile
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from unmask.core.errors import UnmaskError
+from unmask.tasks import sandbox
+from unmask.tasks.sandbox import Limits, Trial, Verdict
+
+QUICK = Limits(seconds=2)
+
+
+def judge(program: str, test: str = "assert f(1) == 2", limits: Limits = QUICK) -> Verdict:
+    """The verdict where there is a sandbox; where there is none, the refusal is what we check."""
+    trial = Trial(program, (test,), ("f",))
+    if not holds():
+        with pytest.raises(UnmaskError, match=r"install bubblewrap .* --sandbox rlimits"):
+            sandbox.run(trial)
+        return Verdict(False, "no sandbox here")
+    return sandbox.run(trial, limits=limits)
+
+
+def holds() -> bool:
+    try:
+        return bool(sandbox.means())
+    except UnmaskError:
+        return False
+
+
+def f(body: str) -> str:
+    return "import os, sys\ndef f(x):\n" + "\n".join(f"    {line}" for line in body.splitlines())
+
+
+ALWAYS = (
+    "class Yes(%s):\n    __hash__ = None\n"
+    "    def __eq__(self, other): return True\n    def __ne__(self, other): return False\n"
+)
+
+HOSTILE = {
+    "infinite loop": f("while True: pass"),
+    "infinite loop at the top": "while True: pass",
+    "sleeping": "import time\ntime.sleep(100)",
+    "100 GB allocation": f("return len(bytearray(100 << 30)) * 0 + 2"),
+    "100 GB in pieces": f("held = []\nwhile True: held.append(bytearray(1 << 20))"),
+    "filling the disk in one file": f("file = open('big', 'wb')\nwhile True: file.write(bytes(1 << 20))"),
+    "filling the disk with many": f("for n in range(10**6): open(str(n), 'wb').write(bytes(1 << 16))\nreturn 2"),
+    "sys.exit(0) at the top": "import sys\nsys.exit(0)",
+    "sys.exit(0) in the call": f("sys.exit(0)"),
+    "os._exit(0) at the top": "import os\nos._exit(0)",
+    "os._exit(0) in the call": f("os._exit(0)"),
+    "the sandbox's own exit status": "import os\nos._exit(97)",
+    "equality that is always true": ALWAYS % "object" + "def f(x): return Yes()",
+    "an int equal to everything": ALWAYS % "int" + "def f(x): return Yes(7)",
+    "a list equal to everything": ALWAYS % "list" + "def f(x): return Yes([7])",
+    "patched builtins": "import builtins\nbuiltins.AssertionError = SystemExit\nbuiltins.exec = print\ndef f(x): pass",
+    "patched json": 'import json\njson.dumps = lambda *a, **k: \'{"right": true, "note": ""}\'\ndef f(x): return 0',
+    "patched checker": "import __main__\n__main__.judge = __main__.reply = lambda *a: None\ndef f(x): return 0",
+    "forged verdict on every handle": f(
+        'line = b\'{"right": true, "note": ""}\\n\'\n'
+        "for handle in range(64):\n"
+        "    try: os.write(handle, line)\n"
+        "    except OSError: pass\n"
+        "os._exit(0)"
+    ),
+    "an answer that never ends": f(
+        "os.write(sys._getframe(1).f_globals['os'].dup(4), b'x' * (1 << 20) * 64)\nreturn 0"
+    ),
+    "an answer too deep": f("x = []\nfor _ in range(100000): x = [x]\nreturn x"),
+    "an answer too long": f("return 'x' * (1 << 26)"),
+    "a cycle": f("x = []\nx.append(x)\nreturn x"),
+    "crashing the interpreter": f("import ctypes\nctypes.string_at(0)"),
+    "recursion": "import sys\nsys.setrecursionlimit(10**9)\ndef f(x): return f(x)",
+    "no such function": "def g(x): return 2",
+    "no program": "def f(x) return 2",
+    "null bytes": "def f(x): return 2\0",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_program_is_wrong_and_leaves_the_run_alive(name: str):
+    start = time.monotonic()
+    verdict = judge(HOSTILE[name])
+    assert not verdict.right
+    assert verdict.note
+    assert time.monotonic() - start < 6
+
+
+FORGED = r"""
+import os, time
+names = b'{"value": {"dict": [["f", {"far": 0}], ["set", {"far": 1}], ["__builtins__", {"dict": []}]]}}\n'
+for handle in range(3, 64):
+    try: os.write(handle, names + b'{"value": 0}\n' * 9)
+    except OSError: pass
+time.sleep(9)
+"""
+
+
+def test_a_program_cannot_give_the_tests_other_names_than_they_asked_for():
+    assert not judge(FORGED, "assert set(f(1)) == set((4, 5))").right
+
+
+def test_an_exception_cannot_end_a_loop_of_the_tests():
+    assert not judge(f("raise StopIteration"), "assert all(map(f, [1, 2]))").right
+    assert not judge(f("raise StopIteration"), "try: f(1)\nexcept Exception: pass").right
+
+
+def test_a_fork_bomb_is_bounded_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch):
+    mark = uuid.uuid4().hex  # every process of the sandbox has its source for a command line
+    source = sandbox._source()
+    monkeypatch.setattr(sandbox, "_source", lambda: f"{source}\n# {mark}")
+    bomb = "while True:\n    try: os.fork()\n    except OSError: pass"
+    assert not judge(f(bomb)).right
+    deadline = time.monotonic() + 3
+    while _alive(mark) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _alive(mark)
+
+
+def _alive(mark: str) -> bool:
+    return any(mark in _read(entry / "cmdline") for entry in Path("/proc").glob("[0-9]*"))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_the_home_folder_and_the_environment_are_out_of_reach(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("UNMASK_SECRET", "here")
+    with tempfile.NamedTemporaryFile(dir=Path.home() if os.access(Path.home(), os.W_OK) else tmp_path) as secret:
+        body = f(
+            "seen = [value for value in os.environ.values() if 'here' in value]\n"
+            f"for place in {[secret.name, '/etc/passwd', '/proc/self/environ', __file__]!r}:\n"
+            "    try: seen.append(open(place).read())\n"
+            "    except OSError: pass\n"
+            "return seen"
+        )
+        verdict = judge(body, "assert f(1) == []")
+    assert verdict.right == holds(), verdict.note
+
+
+def test_no_socket_reaches_the_host():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        body = f(f"import socket\nsocket.create_connection(('127.0.0.1', {port}), timeout=1)\nreturn 2")
+        verdict = judge(body)
+        server.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            server.accept()
+    assert not verdict.right
+
+
+@pytest.mark.parametrize("target", ["os.getppid()", "1", "-1", "0", str(os.getpid())])
+def test_the_parent_survives_being_killed(target: str):
+    body = f(f"import signal\nos.kill({target}, signal.SIGKILL)\nreturn 1")
+    assert not judge(body).right
+
+
+def test_nothing_outside_is_deleted_or_written():
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder) / "kept"
+        kept.write_text("still here")
+        body = f(
+            "import shutil\n"
+            f"for place in ({folder!r}, os.path.dirname(os.__file__)): shutil.rmtree(place, ignore_errors=True)\n"
+            f"try: open({str(kept)!r}, 'w').write('gone')\n"
+            "except OSError: return 0"
+        )
+        assert not judge(body).right
+        assert kept.read_text() == "still here"
+    assert Path(os.__file__).exists()
+
+
+def test_its_own_folder_is_empty_and_writable_and_forgotten():
+    body = f("before = os.listdir('.')\nopen('mine', 'w').write('x')\nreturn [before, os.listdir('.')]")
+    for _ in range(2):
+        verdict = judge(body, "assert f(1) == [[], ['mine']]")
+        assert verdict.right == holds(), verdict.note
+
+
+def test_the_interpreter_cannot_be_written():
+    body = f("open(os.__file__, 'a')\nreturn 2")
+    assert not judge(body).right
+
+
+def test_no_namespace_of_its_own_gives_rights_back():
+    body = f(
+        "import ctypes\nlibc = ctypes.CDLL(None)\n"
+        "return [libc.unshare(0x10000000), libc.mount(b'x', b'/work', b'tmpfs', 0, None)]"
+    )
+    verdict = judge(body, "assert f(1) == [-1, -1]")
+    assert verdict.right == holds(), verdict.note
+
+
+def test_printing_a_gigabyte_costs_nothing_and_changes_nothing():
+    body = f("for _ in range(1 << 10): sys.stdout.write('x' * (1 << 20)); sys.stderr.write('x' * 1024)\nreturn x + 1")
+    verdict = judge(body, limits=Limits(seconds=10))
+    assert verdict.right == holds(), verdict.note
+
+
+def test_two_programs_at_once_keep_their_verdicts():
+    made: dict[int, bool] = {}
+
+    def one(n: int) -> None:
+        made[n] = judge(f(f"return x + {n % 2}"), limits=Limits(seconds=10)).right
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == {n: n % 2 == 1 and holds() for n in range(8)}
+
+
+VALUES = "[None, True, -3, 2**200, 0.1, float('inf'), 1j, 'é\\ud800', b'x', (1, [2, {3}], {4: (5,)}), frozenset({6})]"
+
+
+def test_plain_values_travel_unchanged():
+    verdict = judge(
+        "def f(x): return x", f"values = {VALUES}\ngot = f(values)\nassert got == values\nassert type(got[9]) is tuple"
+    )
+    assert verdict.right == holds(), verdict.note
+
+
+def test_objects_of_the_program_go_there_and_back():
+    program = "class Pair:\n    def __init__(self, a): self.a = a\ndef f(pairs): return sum(p.a for p in pairs)"
+    trial = Trial(program, ("assert f([Pair(1), Pair(2)]) == 3",), ("f", "Pair"))
+    if holds():
+        assert sandbox.run(trial) == Verdict(True, "")
+
+
+def test_less_is_accepted_only_when_asked_for_and_noted():
+    trial = Trial("def f(x): return x + 1", ("assert f(1) == 2",), ("f",))
+    assert sandbox.run(trial, "rlimits") == Verdict(True, "ran under rlimits only")
+    wrong = sandbox.run(Trial("import sys\nsys.exit(0)", ("assert f(1) == 2",), ("f",)), "rlimits")
+    assert not wrong.right
+    assert wrong.note.endswith("ran under rlimits only")
+
+
+@pytest.mark.parametrize("name", ["infinite loop", "100 GB allocation", "filling the disk in one file"])
+def test_rlimits_bound_time_memory_and_files(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    program = HOSTILE[name].replace("'big'", repr(str(tmp_path / "big")))
+    assert not sandbox.run(Trial(program, ("assert f(1) == 2",), ("f",)), "rlimits", QUICK).right
+
+
+def test_without_a_sandbox_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    sandbox.means.cache_clear()
+    monkeypatch.setattr(sandbox.sys, "platform", "elsewhere")
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
+    with pytest.raises(UnmaskError, match="install bubblewrap"):
+        sandbox.run(Trial("def f(x): return 2", ("assert f(1) == 2",), ("f",)))
+    sandbox.means.cache_clear()

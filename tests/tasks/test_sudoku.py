@@ -1,0 +1,39 @@
+"""Sudoku: whole grids by the rules, cells by share."""
+
+from unmask.tasks import Problem, Sudoku
+from unmask.tasks.sudoku import ask
+from unmask.tasks.sudoku_rules import unique
+
+PUZZLE, SOLUTION = "3102200002100320", "3142243142131324"
+PROBLEM = Problem("sudoku-0", ask(PUZZLE), "", {"puzzle": PUZZLE, "solution": SOLUTION})
+
+
+def test_the_score_counts_blank_cells_only():
+    grade = Sudoku().grade(PROBLEM, f"<answer>{PUZZLE}</answer>")
+    assert (grade.right, grade.score) == (False, 0)
+    half = SOLUTION[:4] + PUZZLE[4:]
+    assert Sudoku().grade(PROBLEM, f"<answer>{half}</answer>").score == 1 / 8
+
+
+def test_a_changed_given_digit_is_wrong_though_blanks_are_right():
+    changed = "1" + SOLUTION[1:]
+    grade = Sudoku().grade(PROBLEM, f"<answer>{changed}</answer>")
+    assert (grade.right, grade.score) == (False, 1)
+
+
+def test_rows_may_stand_on_lines_of_their_own():
+    rows = "3142\n2431\n4213\n1324"
+    assert Sudoku().grade(PROBLEM, f"<answer>\n{rows}\n</answer>").right
+    assert Sudoku().key(f"<answer>{rows}</answer>") == SOLUTION
+
+
+def test_grids_of_another_size_are_no_answer():
+    for grid in (SOLUTION[:15], SOLUTION + "1", "٣" * 16, "x" * 16):
+        assert Sudoku().answer(f"<answer>{grid}</answer>") is None
+
+
+def test_puzzles_have_one_solution_and_the_blanks_of_their_level():
+    for level in Sudoku.levels:
+        problem = next(Sudoku(level=level).problems())
+        assert unique(problem.data["puzzle"])
+        assert problem.data["puzzle"].count("0") == level

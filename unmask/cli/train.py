@@ -1,0 +1,45 @@
+"""`unmask train`: make the embedded model again."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from unmask.cli.app import app
+from unmask.core import UnmaskError
+from unmask.training import make, recipe
+
+
+@app.command()
+def train(
+    name: Annotated[str, typer.Argument(help="tiny, or nano: a minute on two cores")],
+    out: Annotated[Path, typer.Option(help="folder for state, log, curves and the model; goes on where it stopped")],
+    steps: Annotated[int | None, typer.Option(help="take only so many further steps now")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="processes that draw problems; all cores but two by default")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; cuda where there is one")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the log as JSON lines")] = False,
+) -> None:
+    """Train a model of the LLaDA family on the generated tasks.
+
+    Example: unmask train nano --out runs/nano
+    """
+    if steps is not None and steps < 1:
+        raise UnmaskError(f"--steps {steps} does not work: choose 1 or more")
+    chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    workers = max(0, (os.cpu_count() or 1) - 2) if workers is None else workers
+
+    def report(entry: dict) -> None:
+        if as_json:
+            print(json.dumps(entry), flush=True)
+            return
+        right = "".join(f"  {task} {100 * share:.1f}%" for task, share in entry.get("accuracy", {}).items())
+        typer.echo(f"step {entry['step']}  loss {entry['loss']:.4f}  {entry['seconds']:.0f} s{right}", err=True)
+
+    folder = make(recipe(name), out, chosen, workers=workers, steps=steps, report=report)
+    done = str(folder) if folder else None
+    print(json.dumps({"model": done}) if as_json else done or f"{out}: not at its end yet; run again to go on")

@@ -1,0 +1,1 @@
+"""From prompts to outputs, and the files that remember them."""

@@ -1,0 +1,128 @@
+"""Prompts to outputs: canvases made, decoded, cut, and one row of each problem chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from unmask.core import Canvas, Decoded, Frame, UnmaskError, Watch, decode, stream
+from unmask.models import Model
+from unmask.policies.choice import choose
+from unmask.runs.output import Output, Row, answer_text, filled_text, partial_text
+from unmask.runs.prompt import Prompt
+from unmask.runs.settings import Settings
+from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
+
+Key = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How a model answers prompts under settings; `infill` has their gaps filled as well."""
+
+    model: Model
+    settings: Settings
+    infill: bool = False
+    key: Key = str.strip  # rows with equal keys vote together
+
+    def canvas(self, prompts: Sequence[Prompt]) -> Canvas:
+        denoiser, length = self.model.denoiser, self.settings.length
+        ids = [prompt.ids for prompt in prompts]
+        return Canvas.blank(
+            ids, length, denoiser.mask_id, infill=self.infill, device=denoiser.device, dtype=denoiser.dtype
+        )
+
+    def outputs(self, prompts: Sequence[Prompt], traced: bool = False, watch: Watch | None = None) -> list[Output]:
+        canvas = self.canvas(prompts)
+        pads = canvas.pad.tolist()
+        recorders = [Recorder(canvas.rows(canvas.source[i : i + 1])) for i in range(len(prompts) if traced else 0)]
+
+        def see(numbers: list[int], frame: Frame) -> None:
+            for problem, number in enumerate(numbers if traced else ()):
+                recorders[number].see(frame, problem, pads[number])
+            if watch:
+                watch(numbers, frame)
+
+        decoded = decode(
+            self.settings.decoder,
+            self.model.denoiser,
+            canvas,
+            self.settings.seed,
+            adapt=self.settings.adapter(self.model),
+            watch=see if traced or watch else None,
+        )
+        return [
+            self._output(prompt, result, recorders[i] if traced else None)
+            for i, (prompt, result) in enumerate(zip(prompts, decoded, strict=True))
+        ]
+
+    def frames(self, prompts: Sequence[Prompt]) -> Iterator[Frame]:
+        """Frames as they come; every prompt needs as many masks as the others."""
+        canvas = self.canvas(prompts)
+        denoiser = self.settings.adapter(self.model)(self.model.denoiser, canvas)
+        return stream(self.settings.decoder, denoiser, canvas, self.settings.seed)
+
+    def partial(self, prompt: Prompt, ids: Sequence[int]) -> str:
+        """An unfinished row as its reader should see it."""
+        return partial_text(self.model, ids if self.infill else ids[len(prompt.ids) :])
+
+    def _output(self, prompt: Prompt, decoded: Decoded, recorder: Recorder | None) -> Output:
+        text_of = filled_text if self.infill else answer_text
+        pad = int(decoded.canvas.pad[0])
+        rows = []
+        for ids, score in zip(decoded.canvas.tokens[:, pad:].tolist(), decoded.score, strict=True):
+            rows.append(Row(text_of(self.model, prompt, ids, self.settings.stop), score, tuple(ids)))
+        chosen = choose(self.settings.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
+        masks = prompt.ids.count(self.model.denoiser.mask_id) + self.settings.length
+        record = {"model": self.model.name, **self.settings.record(masks)}
+        best = rows[chosen]
+        trace = self._trace(prompt, recorder, record, rows, chosen, decoded) if recorder else None
+        return Output(
+            prompt.text,
+            best.text,
+            best.score,
+            tuple(rows),
+            chosen,
+            decoded.cost,
+            record["decoder"],
+            record["seed"],
+            record,
+            trace,
+        )
+
+    def _trace(
+        self, prompt: Prompt, seen: Recorder, record: dict[str, Any], rows: list[Row], chosen: int, decoded: Decoded
+    ) -> Trace:
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            **record,
+            "prompt": prompt.text,
+            "ids": list(prompt.ids),
+            "mask": self.model.denoiser.mask_id,
+            "eos": sorted(self.model.eos),
+            "dtype": str(self.model.denoiser.dtype).removeprefix("torch."),
+        }
+        words = {str(token): self.model.text.decode([token]) for token in sorted(seen.words)}
+        texts = [row.text for row in rows]
+        end = {"chosen": chosen, "texts": texts, "words": words, "cost": asdict(decoded.cost)}
+        return Trace(header, seen.steps, end)
+
+
+def in_batches(
+    generation: Generation,
+    prompts: Sequence[Prompt],
+    batch: int,
+    traced: bool = False,
+    watch: Watch | None = None,
+) -> list[Output]:
+    """Results do not depend on `batch`; memory does."""
+    if not isinstance(batch, int) or batch < 1:
+        raise UnmaskError(f"batch={batch!r} does not work: choose 1 or more")
+    if not prompts:
+        raise UnmaskError("there is nothing to decode: give at least one prompt")
+    outputs: list[Output] = []
+    for start in range(0, len(prompts), batch):
+        outputs += generation.outputs(prompts[start : start + batch], traced, watch)
+    return outputs

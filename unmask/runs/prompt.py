@@ -1,0 +1,82 @@
+"""A prompt as tokens: text, chat messages or ids, with `<mask:n>` where something is to be filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from unmask.core import UnmaskError
+from unmask.models import Messages, Model
+
+OnePrompt: TypeAlias = str | Messages | Sequence[int]
+
+_MASK = re.compile(r"<mask(?::([^<>]*))?>")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    text: str
+    ids: tuple[int, ...]
+    parts: tuple[str | int, ...]  # the text in order: what is given, and of each gap its number of masks
+
+
+def read_prompt(model: Model, prompt: OnePrompt, infill: bool = False) -> Prompt:
+    """Chat messages go through the model's template; text is continued as it stands."""
+    if _are_ids(prompt):
+        ids = tuple(int(i) for i in prompt)  # type: ignore[arg-type]
+        text = model.text.decode(ids)
+        return Prompt(text, ids, (text,))
+    text = _render(model, prompt)
+    parts = _parts(text)
+    if infill and not any(isinstance(part, int) for part in parts):
+        raise UnmaskError("the prompt has no gap: write <mask:8> where 8 tokens are to be filled in")
+    if not infill and len(parts) > 1:
+        gap = _MASK.search(text)
+        raise UnmaskError(f"the prompt holds {gap and gap.group()!r}: use fill to have masks filled in")
+    ids: tuple[int, ...] = ()
+    for part in parts:
+        ids += (model.denoiser.mask_id,) * part if isinstance(part, int) else tuple(model.text.encode(part))
+    return Prompt(text, ids, parts)
+
+
+def is_one(prompt: Any) -> bool:
+    """Whether this is one prompt rather than a list of them."""
+    if isinstance(prompt, str | dict):
+        return True
+    return bool(len(prompt)) and (_are_ids(prompt) or all(isinstance(item, dict) for item in prompt))
+
+
+def _are_ids(prompt: Any) -> bool:
+    if isinstance(prompt, str) or not isinstance(prompt, Sequence):
+        return False
+    return bool(prompt) and all(isinstance(item, int) and not isinstance(item, bool) for item in prompt)
+
+
+def _render(model: Model, prompt: Any) -> str:
+    if isinstance(prompt, str):
+        return prompt
+    if not isinstance(prompt, Sequence) or not all(isinstance(message, dict) for message in prompt):
+        raise UnmaskError(f"a prompt is text, chat messages or token ids, not {type(prompt).__name__}")
+    for message in prompt:
+        if not isinstance(message.get("role"), str) or not isinstance(message.get("content"), str):
+            raise UnmaskError(
+                f"a chat message needs a role and a content that are text: {{'role': 'user', 'content': …}}, not {message}"
+            )
+        if message["role"] not in ("system", "user", "assistant"):
+            raise UnmaskError(f"unknown role {message['role']!r}: known: assistant, system, user")
+    return model.text.chat(prompt)
+
+
+def _parts(text: str) -> tuple[str | int, ...]:
+    parts: list[str | int] = []
+    end = 0
+    for gap in _MASK.finditer(text):
+        count = gap.group(1) if gap.group(1) is not None else "1"
+        if not count.isdecimal() or int(count) < 1:
+            raise UnmaskError(f"{gap.group()!r} is no gap: write <mask:8> for 8 tokens")
+        parts += [text[end : gap.start()], int(count)]
+        end = gap.end()
+    parts.append(text[end:])
+    return tuple(part for part in parts if part != "") or ("",)

@@ -1,0 +1,216 @@
+"""Traces: JSON lines of what changed at every step of one problem's decoding, enough to rebuild each canvas exactly.
+
+    {"format": "unmask-trace", "version": 1, "model": …, "decoder": …, "prompt": …, "ids": […], "mask": …, …}
+    {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […]}
+    {"step": 2, …, "branch": {"parent": […], "draw": […], "score": […], "blocks": […], "kept": […], …}}
+    {"end": {"chosen": 0, "texts": […], "words": {"7": "h"}, "cost": {…}}}
+
+Positions count from the prompt's first token, whatever padding the batch added. A row is its `source` row of the step
+before with `writes` put in; a write that was not made by this very step carries the step that made it as a fifth entry.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.core import Branch, Canvas, Frame, UnmaskError
+
+FORMAT, VERSION = "unmask-trace", 1
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Trace:
+    header: dict[str, Any]
+    steps: list[dict[str, Any]]
+    end: dict[str, Any]
+
+    def lines(self) -> Iterator[str]:
+        """As they stand in the file."""
+        for line in (self.header, *self.steps, {"end": self.end}):
+            yield json.dumps(line, ensure_ascii=False) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Appears whole or not at all."""
+        path = Path(path)
+        part = path.with_name(f".{path.name}.part")
+        try:
+            with part.open("w", encoding="utf-8") as file:
+                file.writelines(self.lines())
+            part.replace(path)
+        except OSError as error:
+            raise UnmaskError(f"the trace cannot be written to {str(path)!r}: {error.strerror}") from None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trace:
+        """From a file that `save` wrote."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UnmaskError(f"the trace {str(path)!r} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise UnmaskError(f"{str(path)!r} is not a trace: it is not text") from None
+        return cls(*_parse(text, str(path)))
+
+    def replay(self) -> Iterator[Frame]:
+        """Every frame again, its canvas as it was."""
+        try:
+            yield from _replay(self)
+        except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+            raise UnmaskError(f"the trace does not hold together: {type(error).__name__} {error}") from None
+
+
+def _parse(text: str, path: str) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
+    lines = text.splitlines()
+    try:
+        header = json.loads(lines[0]) if lines else None
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise UnmaskError(f"{path!r} is not a trace: its first line does not say {FORMAT!r}")
+    if header.get("version") != VERSION:
+        raise UnmaskError(f"{path!r} is a trace of version {header.get('version')}: this unmask reads {VERSION}")
+    rest = []
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            rest.append(json.loads(line))
+        except ValueError:
+            raise UnmaskError(f"the trace {path!r} is torn at line {number}: make it again") from None
+    if not rest or not isinstance(rest[-1], dict) or "end" not in rest[-1]:
+        raise UnmaskError(f"the trace {path!r} is torn: its last line is missing; make it again")
+    return header, rest[:-1], rest[-1]["end"]
+
+
+@dataclass
+class Recorder:
+    """Watches the frames of one problem."""
+
+    before: Canvas  # its row before anything was written
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    words: set[int] = field(default_factory=set)
+    rows: Tensor = field(default_factory=lambda: torch.zeros(1, dtype=torch.long))  # of the batch, a frame ago
+    stale: Tensor | None = None  # the batch's `source` a frame ago: seen again, no row has moved since
+
+    def __post_init__(self) -> None:
+        pad = int(self.before.pad[0])
+        self.before = _alone(self.before, torch.zeros(1, dtype=torch.long, device=self.before.tokens.device), pad)
+        self.words.update(self.before.tokens[0].tolist())
+        self.now = self.before
+
+    def see(self, frame: Frame, problem: int, pad: int) -> None:
+        mine = (frame.canvas.problem == problem).nonzero()[:, 0]
+        source = self._source(frame, mine)
+        canvas = _alone(frame.canvas, mine, pad)
+        parents = self.now.rows(source)
+        line: dict[str, Any] = {"step": frame.step, "source": source.tolist()}
+        line["writes"] = _changes(parents, canvas, frame.step)
+        line["score"] = frame.score[mine].tolist()
+        if frame.branch is not None:
+            line["branch"] = self._branch(frame.branch, problem, pad, frame.step)
+        self.words.update(canvas.tokens.flatten().tolist())
+        self.steps.append(line)
+        self.now, self.rows, self.stale = canvas, mine.cpu(), frame.canvas.source
+
+    def _source(self, frame: Frame, mine: Tensor) -> Tensor:
+        """Each row's parent among this problem's rows of the frame before."""
+        if self.stale is None:
+            return torch.zeros(len(mine), dtype=torch.long)
+        if frame.canvas.source is self.stale and len(mine) == len(self.now):
+            return torch.arange(len(mine))
+        return self._local(frame.canvas.source[mine].cpu())
+
+    def _local(self, rows: Tensor) -> Tensor:
+        return torch.searchsorted(self.rows, rows).clamp(max=len(self.rows) - 1)
+
+    def _branch(self, branch: Branch, problem: int, pad: int, step: int) -> dict[str, Any]:
+        mine = (branch.canvas.problem == problem).nonzero()[:, 0]
+        parent = branch.parent[mine].cpu()
+        parent = torch.zeros_like(parent) if self.stale is None and len(self.now) == 1 else self._local(parent)
+        canvas = _alone(branch.canvas, mine, pad)
+        holes = self.before.masked[0].nonzero()[:, 0]
+        completion = branch.completion[mine][:, pad:].cpu()[:, holes]
+        self.words.update(completion.flatten().tolist())
+        return {
+            "parent": parent.tolist(),
+            "draw": branch.draw[mine].tolist(),
+            "score": branch.score[mine].tolist(),
+            "blocks": branch.blocks[mine].tolist(),
+            "kept": branch.kept[mine].tolist(),
+            "writes": _changes(self.now.rows(parent), canvas, step),
+            "completion": completion.tolist(),
+        }
+
+
+def _alone(canvas: Canvas, rows: Tensor, pad: int) -> Canvas:
+    """One problem's rows without its batch: no padding, its own row numbers, on the CPU."""
+    part = canvas.rows(rows)
+    nothing = torch.zeros(len(rows), dtype=torch.long)
+    return replace(
+        part,
+        tokens=part.tokens[:, pad:].cpu(),
+        order=part.order[:, pad:].cpu(),
+        logp=part.logp[:, pad:].cpu(),
+        pad=nothing,
+        problem=nothing,
+        source=torch.arange(len(rows)),
+        start=canvas.start - pad,
+        ragged=False,
+    )
+
+
+def _changes(old: Canvas, new: Canvas, step: int) -> list[list[Any]]:
+    """[row, position, token, log p], and the step that wrote it where that is another."""
+    differs = (old.tokens != new.tokens) | (old.order != new.order) | (old.logp != new.logp)
+    writes = []
+    for row, place in differs.nonzero().tolist():
+        order = int(new.order[row, place])
+        write = [row, place, int(new.tokens[row, place]), float(new.logp[row, place])]
+        writes.append(write if order == step else [*write, order])
+    return writes
+
+
+def _replay(trace: Trace) -> Iterator[Frame]:
+    header = trace.header
+    dtype = _DTYPES[header["dtype"]]
+    now = Canvas.blank([header["ids"]], header["length"], header["mask"], infill=True, dtype=dtype)
+    holes = now.masked[0].nonzero()[:, 0]
+    for line in trace.steps:
+        parents = now
+        now = _written(parents.rows(torch.tensor(line["source"], dtype=torch.long)), line["writes"], line["step"])
+        branch = None
+        if "branch" in line:
+            branch = _branch_again(line["branch"], parents, holes, line["step"])
+        yield Frame(now, torch.tensor(line["score"], dtype=dtype), line["step"], branch)
+
+
+def _written(canvas: Canvas, writes: list[list[Any]], step: int) -> Canvas:
+    tokens, order, logp = canvas.tokens.clone(), canvas.order.clone(), canvas.logp.clone()
+    for row, place, token, sure, *when in writes:
+        tokens[row, place], logp[row, place] = token, sure
+        order[row, place] = when[0] if when else step
+    return replace(canvas, tokens=tokens, order=order, logp=logp)
+
+
+def _branch_again(said: dict[str, Any], parents: Canvas, holes: Tensor, step: int) -> Branch:
+    parent = torch.tensor(said["parent"], dtype=torch.long)
+    canvas = _written(parents.rows(parent), said["writes"], step)
+    completion = canvas.tokens.clone()
+    completion[:, holes] = torch.tensor(said["completion"], dtype=torch.long)
+    dtype = parents.logp.dtype
+    return Branch(
+        canvas,
+        completion,
+        parent,
+        torch.tensor(said["draw"]),
+        torch.tensor(said["score"], dtype=dtype),
+        torch.tensor(said["blocks"], dtype=dtype),
+        torch.tensor(said["kept"]),
+    )

@@ -1,0 +1,267 @@
+"""The exercises of `mini-math`: each makes a question, the lines that work it out, and the answer.
+
+`level` widens the numbers and, where an exercise has harder forms, brings them in. Lines are plain
+arithmetic, each using only the question and the lines above it. Where order does not matter one is
+fixed, so that no question is another turned round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd
+from random import Random
+from typing import NamedTuple
+
+
+class Exercise(NamedTuple):
+    question: str
+    lines: list[str]
+    answer: str
+
+
+def between(rng: Random, low: int, high: int) -> int:
+    return low + int(rng.random() * (high - low + 1))
+
+
+def signed(rng: Random, high: int) -> int:
+    """From -high to high, never 0."""
+    size = between(rng, 1, high)
+    return -size if rng.random() < 0.5 else size
+
+
+def poly(coefficients: Sequence[int], letter: str = "x") -> str:
+    """`[2, -3, 0, 5]` is `2x^3-3x^2+5`: highest power first."""
+    text = ""
+    top = len(coefficients) - 1
+    for place, c in enumerate(coefficients):
+        power = top - place
+        if c:
+            size = "" if abs(c) == 1 and power else str(abs(c))
+            sign = "-" if c < 0 else "+" if text else ""
+            text += f"{sign}{size}{letter if power else ''}{f'^{power}' if power > 1 else ''}"
+    return text or "0"
+
+
+def linear(rng: Random, level: int) -> Exercise:
+    x = signed(rng, 5 + 10 * level)
+    a, b = between(rng, 2, 12), signed(rng, 20 * level)
+    if level == 1:
+        c = a * x + b
+        return Exercise(f"Solve {poly([a, b])}={c} for x.", [f"{c}{-b:+}={c - b}", f"{c - b}/{a}={x}"], str(x))
+    p = between(rng, 2, 9) if level > 2 else 1
+    c = signed(rng, 9)
+    if p * a == c:
+        c -= 1
+    d = p * (a * x + b) - c * x
+    left = poly([a, b]) if p == 1 else f"{p}({poly([a, b])})"
+    lines = [f"{p}*{a}={p * a}", f"{p}*{b}={p * b}"] if p > 1 else []
+    a, b = p * a, p * b
+    lines += [f"{a}{-c:+}={a - c}", f"{d}{-b:+}={d - b}", f"{d - b}/{a - c}={x}"]
+    return Exercise(f"Solve {left}={poly([c, d])} for x.", lines, str(x))
+
+
+def system(rng: Random, level: int) -> Exercise:
+    x, y = signed(rng, 8 * level), signed(rng, 8 * level)
+    size = 2 * level
+    while True:
+        (c, d), (a, b) = sorted([(signed(rng, size), signed(rng, size)) for _ in range(2)])
+        if a * d != b * c:
+            break
+    e, f = a * x + b * y, c * x + d * y
+    det, top = a * d - b * c, e * d - b * f
+    first, second = f"{poly([a, 0])}{_term(b)}={e}", f"{poly([c, 0])}{_term(d)}={f}"
+    lines = [
+        f"{a}*{d}={a * d}",
+        f"{b}*{c}={b * c}",
+        f"{e}*{d}={e * d}",
+        f"{b}*{f}={b * f}",
+        f"{a * d}{-b * c:+}={det}",
+        f"{e * d}{-b * f:+}={top}",
+        f"{top}/{det}={x}",
+    ]
+    return Exercise(f"If {first} and {second}, find x.", lines, str(x))
+
+
+def _term(c: int) -> str:
+    return ("+" if c > 0 else "-") + ("" if abs(c) == 1 else str(abs(c))) + "y"
+
+
+def greatest(rng: Random, level: int) -> Exercise:
+    a, b = _pair(rng, level)
+    return Exercise(f"Find the greatest common divisor of {a} and {b}.", euclid(a, b), str(gcd(a, b)))
+
+
+def least(rng: Random, level: int) -> Exercise:
+    a, b = _pair(rng, level)
+    g = gcd(a, b)
+    lines = [*euclid(a, b), f"{a}/{g}={a // g}", f"{a // g}*{b}={a // g * b}"]
+    return Exercise(f"Find the least common multiple of {a} and {b}.", lines, str(a // g * b))
+
+
+def _pair(rng: Random, level: int) -> tuple[int, int]:
+    while True:
+        g = between(rng, 1, 10 * level)
+        a, b = g * between(rng, 2, 20 * level), g * between(rng, 2, 20 * level)
+        if a != b and len(euclid(max(a, b), min(a, b))) <= 5:
+            return max(a, b), min(a, b)
+
+
+def euclid(a: int, b: int) -> list[str]:
+    lines: list[str] = []
+    while b:
+        lines.append(f"{a}%{b}={a % b}")
+        a, b = b, a % b
+    return lines
+
+
+def power(rng: Random, level: int) -> Exercise:
+    m, c = between(rng, 5, 10 + 15 * level), between(rng, 2, 50)
+    a, n = between(rng, 2, m - 1), between(rng, 2, 3 + level)
+    held, lines = c, []
+    for _ in range(n):
+        lines.append(f"{held}*{a}%{m}={held * a % m}")
+        held = held * a % m
+    return Exercise(f"Find the remainder when {c}*{a}^{n} is divided by {m}.", lines, str(held))
+
+
+def remainder(rng: Random, level: int) -> Exercise:
+    m = between(rng, 3, 9 + 5 * level)
+    a, b, c = (between(rng, 2, 50 * level) for _ in range(3))
+    a, b = max(a, b), min(a, b)
+    r, s = a % m, b % m
+    t = r * s + c
+    lines = [f"{a}%{m}={r}", f"{b}%{m}={s}", f"{r}*{s}={r * s}", f"{r * s}+{c}={t}", f"{t}%{m}={t % m}"]
+    return Exercise(f"Find the remainder when {a}*{b}+{c} is divided by {m}.", lines, str(t % m))
+
+
+def value(rng: Random, level: int) -> Exercise:
+    """A polynomial at a point, by Horner's rule."""
+    degree = 2 if level < 3 else 3
+    coefficients = [signed(rng, 3 + 2 * level) for _ in range(degree)] + [signed(rng, 20)]
+    x = signed(rng, 4 + level)
+    held, lines = horner(coefficients, x)
+    return Exercise(f"Let f(x)={poly(coefficients)}. Find f({x}).", lines, str(held))
+
+
+def horner(coefficients: Sequence[int], x: int) -> tuple[int, list[str]]:
+    held, lines = coefficients[0], []
+    for c in coefficients[1:]:
+        lines += [f"{held}*{x}={held * x}", f"{held * x}{c:+}={held * x + c}"]
+        held = held * x + c
+    return held, lines
+
+
+def expand(rng: Random, level: int) -> Exercise:
+    a, c = (1 if level < 3 else between(rng, 1, level + 1)), between(rng, 1, 1 + 2 * level)
+    b, d = signed(rng, 9 + 6 * level), signed(rng, 9 + 6 * level)
+    (a, b), (c, d) = sorted([(a, b), (c, d)])
+    lines = [f"{a}*{d}={a * d}", f"{b}*{c}={b * c}", f"{a * d}{b * c:+}={a * d + b * c}", f"{b}*{d}={b * d}"]
+    if a > 1:
+        lines.insert(0, f"{a}*{c}={a * c}")
+    answer = poly([a * c, a * d + b * c, b * d])
+    return Exercise(f"Expand ({poly([a, b])})({poly([c, d])}).", lines, answer)
+
+
+def root(rng: Random, level: int) -> Exercise:
+    a, r, s = between(rng, 1, 3 * level), signed(rng, 6 + 6 * level), signed(rng, 6 + 6 * level)
+    word, answer = ("larger", max(r, s)) if rng.random() < 0.5 else ("smaller", min(r, s))
+    low, high = min(r, s), max(r, s)
+    lines = [f"{a * r * s}/{a}={r * s}", f"{-a * (r + s)}/{a}={-r - s}"] if a > 1 else []
+    lines += [f"{low}*{high}={r * s}", f"{low}{high:+}={r + s}"]
+    return Exercise(f"Find the {word} root of {poly([a, -a * (r + s), a * r * s])}=0.", lines, str(answer))
+
+
+def slope(rng: Random, level: int) -> Exercise:
+    coefficients = [signed(rng, 4 + 2 * level) for _ in range(2 + level)]
+    top = len(coefficients) - 1
+    made = [c * (top - place) for place, c in enumerate(coefficients[:-1])]
+    lines = [f"{c}*{top - place}={made[place]}" for place, c in enumerate(coefficients[:-2])]
+    return Exercise(f"Find the derivative of {poly(coefficients)}.", lines, poly(made))
+
+
+def term(rng: Random, level: int) -> Exercise:
+    a, d, n = signed(rng, 30 * level), signed(rng, 6 + 3 * level), between(rng, 5, 15 + 10 * level)
+    last = a + (n - 1) * d
+    lines = [f"{n}-1={n - 1}", f"{n - 1}*{d}={(n - 1) * d}", f"{a}{(n - 1) * d:+}={last}"]
+    start = f"{a}, {a + d}, {a + 2 * d}, ..."
+    return Exercise(f"Find term {n} of the arithmetic sequence {start}", [f"{a + d}{-a:+}={d}", *lines], str(last))
+
+
+def total(rng: Random, level: int) -> Exercise:
+    a, d, n = between(rng, 1, 40 * level), between(rng, 2, 9 + 3 * level), 2 * between(rng, 2, 6 + 3 * level)
+    last = a + (n - 1) * d
+    lines = [
+        f"{n - 1}*{d}={(n - 1) * d}",
+        f"{a}+{(n - 1) * d}={last}",
+        f"{a}+{last}={a + last}",
+        f"{a + last}*{n // 2}={(a + last) * n // 2}",
+    ]
+    start = f"{a}, {a + d}, {a + 2 * d}, ..."
+    return Exercise(f"Add the first {n} terms of {start}", lines, str((a + last) * n // 2))
+
+
+def fractions(rng: Random, level: int) -> Exercise:
+    while True:
+        b, d = between(rng, 2, 6 + 4 * level), between(rng, 2, 6 + 4 * level)
+        a, c = between(rng, 1, b + level), between(rng, 1, d + level)
+        sign = 1 if rng.random() < 0.5 else -1
+        if a * d < c * b:
+            a, b, c, d = c, d, a, b
+        top, bottom = a * d + sign * c * b, b * d
+        if top:
+            break
+    g = gcd(top, bottom)
+    mark = "+" if sign > 0 else "-"
+    lines = [f"{a}*{d}={a * d}", f"{c}*{b}={c * b}", f"{a * d}{mark}{c * b}={top}", f"{b}*{d}={bottom}"]
+    if g > 1:
+        lines += [f"{top}/{g}={top // g}", f"{bottom}/{g}={bottom // g}"]
+    answer = f"{top // g}/{bottom // g}" if bottom > g else str(top // g)
+    return Exercise(f"Find {a}/{b}{mark}{c}/{d} in lowest terms.", lines, answer)
+
+
+def percent(rng: Random, level: int) -> Exercise:
+    step = (5, 2, 1, 1)[level - 1]
+    p = step * between(rng, 1, 99 // step)
+    n = 100 // gcd(p, 100) * between(rng, 1, 30 * level)
+    part = n * p // 100
+    lines = [f"{n}*{p}={n * p}", f"{n * p}/100={part}"]
+    draw = rng.random()
+    if draw < 1 / 3:
+        return Exercise(f"What is {p}% of {n}?", lines, str(part))
+    if draw < 2 / 3:
+        return Exercise(f"Increase {n} by {p}%.", [*lines, f"{n}+{part}={n + part}"], str(n + part))
+    return Exercise(f"Decrease {n} by {p}%.", [*lines, f"{n}-{part}={n - part}"], str(n - part))
+
+
+def compose(rng: Random, level: int) -> Exercise:
+    a, c = between(rng, 2, 4 + 2 * level), between(rng, 2, 4 + 2 * level)
+    b, d, x = signed(rng, 10 * level), signed(rng, 10 * level), signed(rng, 4 + 3 * level)
+    inner, first = horner([c, d], x)
+    outer, second = horner([a, b], inner)
+    question = f"Let f(x)={poly([a, b])} and g(x)={poly([c, d])}. Find f(g({x}))."
+    return Exercise(question, first + second, str(outer))
+
+
+def proportion(rng: Random, level: int) -> Exercise:
+    a, b = between(rng, 1, 10 + 5 * level), between(rng, 2, 10 + 5 * level)
+    g, h = between(rng, 1, 5 + level), between(rng, 2, 5 + level)
+    x, c = a * h, b * h
+    a, b = a * g, b * g
+    return Exercise(f"Solve {a}/{b}=x/{c} for x.", [f"{a}*{c}={a * c}", f"{a * c}/{b}={x}"], str(x))
+
+
+def base(rng: Random, level: int) -> Exercise:
+    b, n = between(rng, 2, 9), between(rng, 10, 500 * level)
+    while b ** (4 + level // 2) <= n:
+        b += 1
+    question, lines, digits = f"Write {n} in base {b}.", [], ""
+    while n:
+        lines.append(f"{n}={n // b}*{b}+{n % b}")
+        digits, n = str(n % b) + digits, n // b
+    return Exercise(question, lines, digits)
+
+
+KINDS: tuple[Callable[[Random, int], Exercise], ...] = (
+    *(linear, system, greatest, least, power, remainder, value, expand, root),
+    *(slope, term, total, fractions, percent, compose, proportion, base),
+)

@@ -1,0 +1,147 @@
+"""Grading outputs made elsewhere: JSON lines of `{"id"|"question", "output"}`, in any order, any subset of
+the problems.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from unmask.core.errors import UnmaskError, nearest
+from unmask.tasks.task import Grade, Metric, Problem, Task
+
+ENDLESS = 20_000  # problems of a generated family that are looked through
+
+
+@dataclass(frozen=True)
+class Output:
+    line: int
+    name: str  # an id or a question
+    by: str  # which of the two
+    text: str
+
+
+@dataclass(frozen=True)
+class Report:
+    problems: list[Problem]
+    grades: list[Grade]
+
+    @property
+    def right(self) -> int:
+        return sum(grade.right for grade in self.grades)
+
+    @property
+    def accuracy(self) -> float:
+        """Mean score, in percent."""
+        return 100 * sum(grade.score for grade in self.grades) / len(self.grades)
+
+    def results(self) -> list[dict[str, Any]]:
+        return [{"id": problem.id, **asdict(grade)} for problem, grade in zip(self.problems, self.grades, strict=True)]
+
+
+def grade(
+    task: Task,
+    lines: Iterable[str],
+    metric: Metric = "ours",
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Grade every line; results come in the order of the lines."""
+    outputs = read(lines)
+    ready(task)
+    problems = match(task, outputs)
+    grades: list[Grade] = []
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        texts = [output.text for output in outputs]
+        for one in pool.map(lambda problem, text: task.grade(problem, text, metric), problems, texts):
+            grades.append(one)
+            if progress is not None:
+                progress(len(grades), len(problems))
+    return Report(problems, grades)
+
+
+def ready(task: Task) -> None:
+    """Let a task refuse before any work is done; tasks that run programs do."""
+    check = getattr(task, "ready", None)
+    if check is not None:
+        check()
+
+
+def read(lines: Iterable[str]) -> list[Output]:
+    outputs = [_output(line, number) for number, line in enumerate(lines, 1) if line.strip()]
+    if not outputs:
+        raise UnmaskError('there is nothing to grade: each line is {"id" or "question": …, "output": …}')
+    return outputs
+
+
+def _output(line: str, number: int) -> Output:
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        raise UnmaskError(f"line {number} is not JSON: {line.strip()[:60]!r}") from None
+    if not isinstance(said, dict) or not isinstance(said.get("output"), str):
+        raise UnmaskError(f'line {number} has no text under "output"')
+    by = "id" if "id" in said else "question"
+    name = said.get(by)
+    if isinstance(name, int) and not isinstance(name, bool):
+        name = str(name)
+    if not isinstance(name, str):
+        raise UnmaskError(f'line {number} names no problem: "id" or "question" is a text')
+    return Output(number, name if by == "id" else _plain(name), by, said["output"])
+
+
+def match(task: Task, outputs: Sequence[Output]) -> list[Problem]:
+    """The problem each output answers."""
+    known = _index(task, outputs)
+    lines: dict[str, int] = {}
+    found: list[Problem] = []
+    for output in outputs:
+        meant = known.get((output.by, output.name), [])
+        if not meant:
+            raise UnmaskError(_unknown(output, known))
+        if len(meant) > 1:
+            ids = " and ".join(problem.id for problem in meant)
+            raise UnmaskError(f"line {output.line}: this question is asked by {ids}: name the id instead")
+        first = lines.setdefault(meant[0].id, output.line)
+        if first != output.line:
+            raise UnmaskError(f"line {output.line} answers {meant[0].id} again, after line {first}")
+        found.append(meant[0])
+    return found
+
+
+Index = dict[tuple[str, str], list[Problem]]
+
+
+def _index(task: Task, outputs: Sequence[Output]) -> Index:
+    """Problems by id and by question; of endless families as many as it takes to find every output's."""
+    problems = task.problems()
+    finite = isinstance(problems, Sequence)
+    missing = {(output.by, output.name) for output in outputs}
+    known: Index = {}
+    for problem in problems if finite else islice(problems, ENDLESS):
+        for name in (("id", problem.id), ("question", _plain(problem.question))):
+            there = known.setdefault(name, [])
+            if all(other.id != problem.id for other in there):
+                there.append(problem)
+            missing.discard(name)
+        if not finite and not missing:
+            break
+    return known
+
+
+def _unknown(output: Output, known: Index) -> str:
+    if output.by == "question":
+        return f"line {output.line}: no problem of this task asks {output.name[:60]!r}"
+    ids = [name for by, name in known if by == "id"]
+    hint = nearest(output.name, ids) if len(ids) < 2000 else ""
+    hint = hint if hint.startswith("did you") else f"ids look like {ids[0]!r}"
+    return f"line {output.line}: this task has no problem {output.name[:60]!r}: {hint}"
+
+
+def _plain(question: str) -> str:
+    """Spaces and line ends are no part of a question."""
+    return " ".join(question.split())

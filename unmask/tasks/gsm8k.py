@@ -1,0 +1,114 @@
+"""GSM8K (arXiv 2110.14168): 1,319 grade-school word problems with a number for an answer.
+
+    {"question": "A robe takes 2 bolts of blue fiber and half that much white fiber.  How many bolts in total …",
+     "answer": "It takes 2/2=<<2/2=1>>1 bolt of white fiber\\nSo the total amount of fabric is … bolts\\n#### 3"}
+
+`d1` reads the first box up to its first closing brace and compares floats: `\\boxed{1,200}` is 1 to it, and a
+negative gold is never right. `ours` reads the last box, separators and signs, and compares exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from unmask.tasks.benchmark import Benchmark, judged
+from unmask.tasks.data import Source
+from unmask.tasks.prompts import Prompt
+from unmask.tasks.reading import boxes, clip, loose_boxes, tagged
+from unmask.tasks.task import Grade, Metric, Problem, task
+
+_LOOSE = re.compile(r"-?\d+\.?\d*")
+_FRACTION = re.compile(r"(-?)\\[dt]?frac\{(-?[0-9]{1,300})\}\{(-?[0-9]{1,300})\}")
+_NUMBER = re.compile(r"(?<![\w.)}])-?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)?(?:\.[0-9]+)?(?:/[0-9]+)?")
+_DUST = re.compile(r"\\[$!,;: ]|[$]|\{,\}|\\text\{[^{}]*\}")
+LONGEST = 300  # digits; more is no answer, and slow to compare
+
+
+@task("gsm8k")
+@dataclass(frozen=True)
+class GSM8K(Benchmark):
+    source: ClassVar[Source] = Source("gsm8k/test.jsonl", "openai/gsm8k", ("main/test-00000-of-00001.parquet",))
+    wording: ClassVar[Prompt] = Prompt(
+        "Solve the word problem. Work through it step by step inside <reasoning></reasoning>, then give the "
+        "final number, and nothing else, as \\boxed{number} inside <answer></answer>."
+    )
+
+    def problems(self) -> list[Problem]:
+        golds = [(row["question"], gold(row["answer"])) for row in self.source.rows()]
+        return [
+            Problem(f"gsm8k/{place}", question, f"<answer>\\boxed{{{number}}}</answer>", {"answer": number})
+            for place, (question, number) in enumerate(golds)
+        ]
+
+    def answer(self, text: str, metric: Metric = "ours") -> str | None:
+        if metric == "d1":
+            read = _read_d1(clip(text))
+            return None if read is None else repr(read)
+        number = _read(clip(text))
+        return None if number is None else str(number)
+
+    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
+        answer, wanted = self.answer(text, metric), problem.data["answer"]
+        if metric == "d1":
+            right = answer is not None and not wanted.startswith("-") and float(answer) == float(wanted)
+        else:
+            right = answer is not None and Fraction(answer) == Fraction(wanted)
+        return judged(right, answer)
+
+
+def gold(worked: str) -> str:
+    """The number after `####`, without separators."""
+    return worked.rsplit("####", 1)[-1].strip().replace(",", "")
+
+
+def _read(text: str) -> Fraction | None:
+    for box in reversed(boxes(text)):
+        numbers = _numbers(box)
+        if numbers:
+            return numbers[0]
+    numbers = _numbers(tagged(text) or "")
+    return numbers[-1] if numbers else None
+
+
+def _numbers(text: str) -> list[Fraction]:
+    """Every number in the text: `-\\$1{,}200.50`, `3/4`, `\\frac{3}{4}`; a minus after a digit is an operator."""
+    text = _DUST.sub(lambda found: "," if found[0] == "{,}" else "", text.replace("−", "-"))
+    text = _FRACTION.sub(_slash, text)
+    return [number for found in _NUMBER.findall(text) if (number := _fraction(found)) is not None]
+
+
+def _slash(found: re.Match[str]) -> str:
+    sign, above, below = found.groups()
+    negative = [sign, above[:1], below[:1]].count("-") % 2
+    return f" {'-' if negative else ''}{above.lstrip('-')}/{below.lstrip('-')} "
+
+
+def _fraction(found: str) -> Fraction | None:
+    above, _, below = "".join(found.split()).replace(",", "").partition("/")
+    if not above.strip("-.") or len(found) > LONGEST:
+        return None
+    number = Fraction(above)
+    if not below:
+        return number
+    return number / int(below) if int(below) else None
+
+
+def _read_d1(text: str) -> float | None:
+    for box in loose_boxes(text):
+        if box.strip(". \t"):
+            number = _float(box.strip(), place=0)
+            if number is not None:
+                return number
+    return _float(tagged(text) or "", place=-1)
+
+
+def _float(text: str, place: int) -> float | None:
+    """The text as a float, else the first or last number in it."""
+    try:
+        return float(text)
+    except ValueError:
+        numbers = _LOOSE.findall(text)
+        return float(numbers[place]) if numbers else None

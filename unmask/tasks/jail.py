@@ -1,0 +1,139 @@
+"""The way into the sandbox: namespaces of its own, a root of its own, no rights, hard limits.
+
+Sent as text to a fresh interpreter, so it knows the standard library only. `enter` returns in the confined
+process alone; the processes it leaves behind wait for that one and end with it.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+
+REFUSED = 97  # exit status where the confined process was never reached
+_NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000  # mount uts ipc user pid net
+_BIND, _REC, _PRIVATE, _REMOUNT, _READ_ONLY = 0x1000, 0x4000, 0x40000, 0x20, 0x1
+_NOSUID, _NODEV, _KEPT, _RELATIME = 0x2, 0x4, 0x8 | 0x400 | 0x800, 0x200000
+_DETACH = 2
+_PDEATHSIG, _DUMPABLE, _NO_NEW_PRIVS, _BOUND_DROP = 1, 4, 38, 24
+_CAPABILITIES = 0x20080522  # version 3 of the kernel's header
+ROOT = "/proc"  # where the new root is put together: there everywhere, and holds nothing we bind
+
+
+def enter(paths: list[str], disk: int, seconds: int, outer: int) -> None:
+    """Go in with `paths` to read and `disk` bytes to write; real root becomes the outside user `outer` there."""
+    try:
+        _write("/proc/self/oom_score_adj", "1000")  # where memory runs out, we go first
+        _unshare(outer)
+        _fork(seconds, tell=True)  # the next process is the first of the new process namespace
+        _build(paths, disk)
+    except OSError as error:
+        print(f"{error.strerror} ({error.filename})", file=sys.stderr)
+        os._exit(REFUSED)
+    _fork(seconds, tell=False)  # signals to a namespace's first process are special: the program is the second
+    _drop(outer)
+
+
+def limit(memory: int, cpu: int, processes: int, disk: int) -> None:
+    for what, most in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, cpu),
+        (resource.RLIMIT_NPROC, processes),
+        (resource.RLIMIT_FSIZE, disk),
+        (resource.RLIMIT_NOFILE, 64),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(what, (most, most))
+
+
+def _call(name: str, *args: object) -> None:
+    if getattr(_libc(), name)(*args) != 0:
+        number = ctypes.get_errno()
+        where = f"mount {args[1]}" if name == "mount" else name
+        raise OSError(number, os.strerror(number), where)
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _unshare(outer: int) -> None:
+    """Only a process left outside may map two users, so one writes the maps and goes."""
+    me, user, group = os.getpid(), os.getuid(), os.getgid()
+    ready, go = os.pipe()
+    helper = os.fork()
+    if helper == 0:
+        os.close(go)
+        os._exit(_map(me, user, group, outer) if os.read(ready, 1) else 0)
+    os.close(ready)
+    _call("unshare", _NEW)
+    os.write(go, b"!")
+    os.close(go)
+    if os.waitpid(helper, 0)[1]:
+        os._exit(REFUSED)
+    _write("/proc/sys/user/max_user_namespaces", "0")  # or the program could be root in one of its own
+
+
+def _map(pid: int, user: int, group: int, outer: int) -> int:
+    """Outside users as they are known inside: the caller is 0, `outer` is 1."""
+    other = f"\n1 {outer} 1" if outer else ""
+    try:
+        if user:
+            _write(f"/proc/{pid}/setgroups", "deny")
+        _write(f"/proc/{pid}/uid_map", f"0 {user} 1{other}")
+        _write(f"/proc/{pid}/gid_map", f"0 {group} 1{other}")
+    except OSError as error:
+        print(f"{error.strerror} (user map)", file=sys.stderr)
+        return REFUSED
+    return 0
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _fork(seconds: int, tell: bool) -> None:
+    """Return in the child; the parent waits and takes everything below with it. No program chooses its status."""
+    child = os.fork()
+    if child == 0:
+        _call("prctl", _PDEATHSIG, signal.SIGKILL)
+        return
+    _call("prctl", _DUMPABLE, 0)
+    signal.alarm(seconds + 2)  # even where nobody is left to kill us
+    os.closerange(3, 1 << 16)  # or a reader would wait for an end that we hold open
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os._exit(REFUSED if tell and status == REFUSED else 0)
+
+
+def _build(paths: list[str], disk: int) -> None:
+    _call("mount", None, b"/", None, _REC | _PRIVATE, None)
+    _mount_memory(ROOT, "size=1m,mode=755")
+    for path in paths:
+        os.makedirs(ROOT + path, mode=0o755, exist_ok=True)
+        kept = os.statvfs(path).f_flag
+        flags = _BIND | _REMOUNT | _READ_ONLY | _NOSUID | _NODEV | kept & _KEPT | (kept & 0x1000 and _RELATIME)
+        _call("mount", path.encode(), (ROOT + path).encode(), None, _BIND | _REC, None)
+        _call("mount", None, (ROOT + path).encode(), None, flags, None)
+    os.mkdir(f"{ROOT}/work")
+    _mount_memory(f"{ROOT}/work", f"size={disk},nr_inodes=1k,mode=777")
+    _call("mount", None, ROOT.encode(), None, _BIND | _REMOUNT | _READ_ONLY | _NOSUID | _NODEV, None)
+    os.chdir(ROOT)
+    _call("pivot_root", b".", b".")
+    _call("umount2", b".", _DETACH)
+    os.chdir("/work")
+
+
+def _mount_memory(path: str, options: str) -> None:
+    _call("mount", b"tmpfs", path.encode(), b"tmpfs", _NOSUID | _NODEV, options.encode())
+
+
+def _drop(outer: int) -> None:
+    _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
+    for capability in range(64):
+        _libc().prctl(_BOUND_DROP, capability, 0, 0, 0)
+    if outer:
+        os.setgroups([])
+        os.setresgid(1, 1, 1)
+        os.setresuid(1, 1, 1)
+    _call("capset", (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)())

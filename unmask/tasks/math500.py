@@ -1,0 +1,71 @@
+"""MATH500 (arXiv 2305.20050): 500 competition problems whose answers are LaTeX.
+
+    {"problem": "If $f(x) = \\\\frac{3x-2}{x-2}$, what is the value of $f(-2) +f(-1)+f(0)$? Express your answer as …",
+     "solution": "… $=\\\\boxed{\\\\frac{14}{3}}$", "answer": "\\\\frac{14}{3}",
+     "subject": "Algebra", "level": 3, "unique_id": "test/algebra/2584.json"}
+
+`d1` compares normalised strings. `ours` does too, and where they differ asks whether the two mean the same;
+it reads the answer tags where there is no box, which `d1` does only where the box is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from unmask.tasks import symbolic
+from unmask.tasks.benchmark import Benchmark, judged
+from unmask.tasks.data import Source
+from unmask.tasks.latex import normalise
+from unmask.tasks.prompts import Prompt
+from unmask.tasks.reading import boxes, clip, tagged
+from unmask.tasks.task import Grade, Metric, Problem, task
+
+
+@task("math500")
+@dataclass(frozen=True)
+class Math500(Benchmark):
+    source: ClassVar[Source] = Source("math500/test.jsonl", "HuggingFaceH4/MATH-500", ("test.jsonl",))
+    wording: ClassVar[Prompt] = Prompt(
+        "Solve the mathematics problem. Work through it step by step inside <reasoning></reasoning>, then "
+        "give the final answer, simplified and in LaTeX, as \\boxed{answer} inside <answer></answer>."
+    )
+
+    def problems(self) -> list[Problem]:
+        return [
+            Problem(
+                f"math500/{row['unique_id']}",
+                row["problem"],
+                f"<answer>\\boxed{{{row['answer']}}}</answer>",
+                {key: row[key] for key in ("answer", "subject", "level")},
+            )
+            for row in self.source.rows()
+        ]
+
+    def answer(self, text: str, metric: Metric = "ours") -> str | None:
+        return _read(clip(text), metric)[0]
+
+    def key(self, text: str) -> str:
+        answer = self.answer(text)
+        return text if answer is None else normalise(answer)
+
+    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
+        wanted = problem.data["answer"]
+        answer, marked = _read(clip(text), metric)
+        if answer is None:
+            return judged(False, None)
+        same = normalise(answer) == normalise(wanted)
+        if not same and metric == "ours" and marked:
+            same = symbolic.equal(wanted, answer)
+        return judged(same, answer)
+
+
+def _read(text: str, metric: Metric) -> tuple[str | None, bool]:
+    """The answer, and whether the output marked it as one: the bare text is compared letter by letter only."""
+    found = boxes(text)
+    box, tag = found[-1].strip() if found else "", tagged(text)
+    if box:
+        return box, True
+    if tag and (found or metric == "ours"):
+        return tag, True
+    return text.strip() or None, False

@@ -1,0 +1,131 @@
+'''Small Python functions from a signature, a description and an example, checked by hidden calls.
+
+    def f(xs):
+        """Start with 4 and add x plus 12 for each x in xs that is above 7.
+        >>> f([9, 2, 8])
+        45
+        """
+
+    def f(xs):
+        t = 4
+        for x in xs:
+            if x > 7:
+                t += x + 12
+        return t
+
+Answers are walked by our own interpreter (`interpreter.py`), never executed. The level is how much is put
+together.
+'''
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import Any, ClassVar
+
+from unmask.tasks import interpreter
+from unmask.tasks.generated import Generated, Sketch
+from unmask.tasks.programs import KINDS, LETTERS
+from unmask.tasks.task import Grade, Metric, Problem, task
+
+_FENCED = re.compile(r"```(?:python)?[ \t]*\n(.*?)```", re.DOTALL)
+_NAME = "f"
+
+
+def _calls() -> dict[str, list[tuple[Any, ...]]]:
+    """Hidden calls by what a function takes: whole spans of numbers, so that a constant off by one shows."""
+    rng = Random(20)
+    span, wide = list(range(-15, 36)), list(range(-50, 90))
+    lists = [[rng.randint(-20, 40) for _ in range(rng.randint(5, 10))] for _ in range(8)]
+    words = ["".join(rng.choices(LETTERS, k=rng.randint(5, 14))) for _ in range(16)]
+    pairs = [(5 + gap, 5) for gap in range(36)] + [(0, b) for b in range(26)] + [(1, 1), (-3, 1), (-7, -2)]
+    alone = [[number] for number in range(-11, 28)]
+    return {
+        "xs": [(xs,) for xs in ([], *lists, *alone, span, span[::-1], rng.sample(wide, len(wide)))],
+        "s": [(s,) for s in ("", *words)],
+        "n": [(n,) for n in (*range(13), 30, 60)],
+        "a, b": [*pairs, *((rng.randint(-20, 60), rng.randint(-20, 60)) for _ in range(12))],
+    }
+
+
+CALLS = _calls()
+
+
+@task("mini-code")
+@dataclass(frozen=True)
+class MiniCode(Generated):
+    family: ClassVar[str] = "mini-code"
+    levels: ClassVar[range] = range(1, 5)
+
+    level: int = 2
+
+    def sketch(self, rng: Random) -> Sketch:
+        takes, says, body, means = KINDS[int(rng.random() * len(KINDS))](rng, self.level)
+        example = _example(rng, takes)
+        gold = "\n    ".join([f"def {_NAME}({takes}):", *body])
+        return Sketch(f"{takes}: {says}", ask(takes, says, example, means(*example)), gold, {"takes": takes})
+
+    def answer(self, text: str, metric: Metric = "ours") -> str | None:
+        """The program: what the last fence holds, else everything from the first `def`."""
+        del metric
+        fenced = _FENCED.findall(text[: 4 * interpreter.LONGEST])
+        text = fenced[-1] if fenced else text
+        start = text.find("def ")
+        return text[start:].rstrip() if start >= 0 else None
+
+    def key(self, text: str) -> str:
+        """Programs that differ in blanks and comments only vote together."""
+        answer = self.answer(text)
+        if answer is None:
+            return text
+        try:
+            return ast.unparse(interpreter.parse(answer))
+        except (interpreter.ProgramError, RecursionError):
+            return answer
+
+    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
+        answer = self.answer(text, metric)
+        note = "no function" if answer is None else fault(answer, problem.gold, problem.data["takes"])
+        return Grade(not note, float(not note), answer, note)
+
+
+def ask(takes: str, says: str, example: Sequence[Any], result: Any) -> str:
+    shown = ", ".join(map(_literal, example))
+    call = f">>> {_NAME}({shown})\n    {_literal(result)}"
+    return f'def {_NAME}({takes}):\n    """{says}\n    {call}\n    """'
+
+
+def _literal(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _example(rng: Random, takes: str) -> tuple[Any, ...]:
+    if takes == "xs":
+        return ([int(rng.random() * 60) - 20 for _ in range(4)],)
+    if takes == "s":
+        return ("".join(LETTERS[int(rng.random() * len(LETTERS))] for _ in range(6)),)
+    if takes == "n":
+        return (2 + int(rng.random() * 9),)
+    return int(rng.random() * 40) - 5, int(rng.random() * 40) - 5
+
+
+def fault(source: str, gold: str, takes: str) -> str:
+    """Why a program is wrong; nothing where every hidden call gives what the gold gives."""
+    try:
+        program = interpreter.load(source)
+        for arguments, wanted in zip(CALLS[takes], _results(gold, takes), strict=True):
+            if not program.gives(_NAME, arguments, wanted):
+                return "a hidden call gives another value"
+    except interpreter.ProgramError as error:
+        return str(error)
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def _results(gold: str, takes: str) -> tuple[Any, ...]:
+    program = interpreter.load(gold)
+    return tuple(program.call(_NAME, arguments) for arguments in CALLS[takes])

@@ -1,0 +1,6 @@
+"""The recipe that made the embedded model, and what runs it."""
+
+from unmask.training.make import make
+from unmask.training.recipe import RECIPES, Recipe, recipe
+
+__all__ = ["RECIPES", "Recipe", "make", "recipe"]

@@ -1,0 +1,55 @@
+"""Endless training rows: problems drawn, tokenised and filled with end tokens to one of a few widths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from unmask.training.recipe import Recipe
+from unmask.training.tokenizer import END, special
+
+DRAWN = 512  # problems tokenised together
+Batch = tuple[Tensor, Tensor]  # tokens (row, width), and where each row's answer starts
+
+
+class Rows(IterableDataset[Batch]):
+    """Batches of one width each, drawn by weight. Worker w of slice s draws from its own stream of problems."""
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, stream: int):
+        self.recipe, self.tokenizer, self.stream = recipe, tokenizer, stream
+
+    def __iter__(self) -> Iterator[Batch]:
+        worker = get_worker_info()
+        rng = Random(f"{self.recipe.name} {self.recipe.seed} {self.stream} {worker.id if worker else 0}")
+        families = [share.task("train") for share in self.recipe.mix]
+        weights = [share.weight for share in self.recipe.mix]
+        waiting: dict[int, list[tuple[list[int], int]]] = {width: [] for width in self.recipe.widths}
+        end = special(self.tokenizer, END)
+        while True:
+            drawn = [family.draw(rng) for family in rng.choices(families, weights, k=DRAWN)]
+            asked = self.tokenizer.encode_batch([f"{problem.question}\n" for problem in drawn])
+            solved = self.tokenizer.encode_batch([problem.gold for problem in drawn])
+            for prompt, gold in zip(asked, solved, strict=True):
+                row = prompt.ids + gold.ids
+                fits = [width for width in self.recipe.widths if width >= len(row)]
+                if not fits:
+                    continue
+                # Half the rows are as narrow as they can be; the rest teach longer tails of end tokens.
+                width = fits[0] if rng.random() < 0.5 else rng.choice(fits)
+                waiting[width].append((row + [end] * (width - len(row)), len(prompt.ids)))
+                if len(waiting[width]) == self.recipe.tokens // width:
+                    rows, starts = zip(*waiting[width], strict=True)
+                    waiting[width] = []
+                    yield torch.tensor(rows, dtype=torch.int16), torch.tensor(starts, dtype=torch.int16)
+
+
+def batches(recipe: Recipe, tokenizer: Tokenizer, stream: int, workers: int) -> Iterator[Batch]:
+    """With workers, whose batch comes next is fixed by turn, so that a seed gives the same run."""
+    rows = Rows(recipe, tokenizer, stream)
+    more = {"prefetch_factor": 4, "multiprocessing_context": "spawn"} if workers else {}
+    yield from DataLoader(rows, batch_size=None, num_workers=workers, **more)  # type: ignore[arg-type]

@@ -1,0 +1,52 @@
+"""The embedded model's tokenizer: byte-level BPE learnt from generated text, every digit and operator one token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from unmask.core import UnmaskError
+from unmask.tasks.generated import Generated
+
+END = "<|endoftext|>"
+MASK = "<|mask|>"
+TAGS = ("<answer>", "</answer>", "\\boxed{")  # one token each, so that answers stay short
+# Never merged with a neighbour, but for an operator and the space before it: arithmetic is read sign by sign.
+_SINGLE = Regex(r"[0-9^()\[\]{},.:?]| ?[+\-*/%=<>]")
+
+
+def learn(families: list[Generated], texts: int = 20_000, vocab: int = 1024, seed: int = 0) -> Tokenizer:
+    """Learnt from training problems only; the same seed gives the same vocabulary."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(  # type: ignore[assignment]
+        [pre_tokenizers.Split(_SINGLE, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()  # type: ignore[assignment]
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab - len(TAGS),
+        special_tokens=[END, MASK],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_texts(families, texts, seed), trainer)
+    tokenizer.add_tokens([AddedToken(tag, normalized=False) for tag in TAGS])
+    return tokenizer
+
+
+def special(tokenizer: Tokenizer, token: str) -> int:
+    number = tokenizer.token_to_id(token)
+    if number is None:
+        raise UnmaskError(f"the tokenizer has no token {token!r}: make it again")
+    return number
+
+
+def _texts(families: list[Generated], texts: int, seed: int) -> Iterator[str]:
+    rng = Random(seed)
+    for i in range(texts):
+        problem = families[i % len(families)].draw(rng)
+        text = f"{problem.question}\n{problem.gold}"
+        for tag in TAGS:
+            text = text.replace(tag, " ")
+        yield text
