@@ -113,7 +113,7 @@ READERS: dict[str, Callable[[Beliefs], Tensor]] = {
 def test_chunks_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch):
     logits = random_logits(3, 4, 50)
     whole = READERS[name](believe(logits, 5))
-    monkeypatch.setattr(beliefs, "CHUNK", 130)  # two places at a time
+    monkeypatch.setattr(beliefs, "CPU_CHUNK", 130)  # two places at a time
     assert torch.equal(READERS[name](believe(logits, 5)), whole)
 
 

@@ -53,7 +53,8 @@ def test_a_trace_does_not_depend_on_the_batch():
     together = unmask.generate(model, prompts, decoder="ots(beams=2, block=3)", length=6, trace=True)
     for prompt, output in zip(prompts, together, strict=True):
         alone = unmask.generate(model, prompt, decoder="ots(beams=2, block=3)", length=6, trace=True)
-        assert alone.trace and output.trace
+        assert alone.trace is not None
+        assert output.trace is not None
         assert alone.trace.steps == output.trace.steps
         assert alone.trace.header == output.trace.header
         last = list(output.trace.replay())[-1].canvas.tokens.tolist()

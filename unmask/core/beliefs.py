@@ -13,6 +13,7 @@ from unmask.core.errors import UnmaskError
 from unmask.core.shapes import AtFloat, AtTokens, Float, Int, Rows
 
 CHUNK = 2**24  # logits held at a time: 64 MiB in float32, twice that for the float64 masses of a draw
+CPU_CHUNK = 2**21  # above 32 MiB malloc gives memory back and faults it in again: a draw then takes three times as long
 GROUP = 512  # ids whose masses are summed first, so that a draw scans vocab/512 + 512 numbers
 
 
@@ -81,7 +82,8 @@ class Beliefs:
 
     def _pass(self, reader: Callable[[Tensor, Tensor], tuple[Tensor, ...]], wide: int = 1) -> tuple[Tensor, ...]:
         every = torch.arange(self.shape[0] * self.shape[1], device=self.device)
-        some = max(1, CHUNK // max(self.vocab, wide))
+        chunk = CPU_CHUNK if self.device.type == "cpu" else CHUNK
+        some = max(1, chunk // max(self.vocab, wide))
         parts = [reader(self.logits(places), places) for places in every.split(some)]
         results = tuple(torch.cat(part).unflatten(0, self.shape) for part in zip(*parts, strict=True))
         # On a GPU this look would wait for the device; there the driver looks at the final scores instead.

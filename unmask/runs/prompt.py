@@ -61,9 +61,7 @@ def _render(model: Model, prompt: Any) -> str:
         raise UnmaskError(f"a prompt is text, chat messages or token ids, not {type(prompt).__name__}")
     for message in prompt:
         if not isinstance(message.get("role"), str) or not isinstance(message.get("content"), str):
-            raise UnmaskError(
-                f"a chat message needs a role and a content that are text: {{'role': 'user', 'content': …}}, not {message}"
-            )
+            raise UnmaskError(f"a chat message needs a role and a content, both text, not {message!r}")
         if message["role"] not in ("system", "user", "assistant"):
             raise UnmaskError(f"unknown role {message['role']!r}: known: assistant, system, user")
     return model.text.chat(prompt)

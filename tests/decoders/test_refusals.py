@@ -1,0 +1,109 @@
+"""What cannot be decoded is refused with one sentence that says what to do."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import unmask.decoders  # noqa: F401  registers
+from unmask.core import Beliefs, Canvas, Denoiser, UnmaskError, decode, decoder, stream
+from unmask.core.shapes import Columns
+from unmask.models.load import load
+
+
+class Broken:
+    """A model whose logits turn into something else than numbers at one position."""
+
+    def __init__(self, inner: Denoiser, bad: float):
+        self.inner, self.bad = inner, bad
+        self.mask_id, self.context, self.device, self.dtype = inner.mask_id, inner.context, inner.device, inner.dtype
+
+    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
+        del canvas, fresh
+        return self
+
+    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
+        beliefs = self.inner(canvas, at)
+
+        def read(places: torch.Tensor) -> torch.Tensor:
+            logits = beliefs.read(places).clone()
+            logits[places == 1] = self.bad
+            return logits
+
+        return Beliefs(read, beliefs.shape, beliefs.vocab, beliefs.mask_id, beliefs.device)
+
+
+@pytest.fixture(scope="module")
+def chain() -> Denoiser:
+    return load("toy-chain(letters=4, context=16)").denoiser
+
+
+def blank(denoiser: Denoiser, prompts: list[list[int]], length: int) -> Canvas:
+    return Canvas.blank(prompts, length, denoiser.mask_id, dtype=denoiser.dtype)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("ots(beams=0)", "beams=0 does not work: choose 1 or more"),
+        ("ots(beams=-1)", "beams=-1 does not work: choose 1 or more"),
+        ("ots(samples=0)", "samples=0 does not work: choose 1 or more"),
+        ("ots(interval=0)", "interval=0 does not work: choose 1 or more"),
+        ("ots(temperature=-0.1)", "temperature=-0.1 does not work: choose 0 or more"),
+        ("ots(temperature=nan)", "temperature=nan does not work: choose 0 or more"),
+        ("low-confidence(temperature=-1)", "temperature=-1.0 does not work: choose 0 or more"),
+        ("random(temperature=inf)", "temperature=inf does not work: choose 0 or more"),
+        ("threshold(sure=1.5)", "sure=1.5 is no probability: choose 0 to 1"),
+        ("ots(likelihood=blocks)", "ots(likelihood=…) cannot be 'blocks': did you mean 'block'?"),
+        ("ots(beam=4)", "decoder 'ots' has no setting 'beam': did you mean 'beams'?"),
+        ("order-tokn-search", "unknown decoder 'order-tokn-search': did you mean 'order-token-search'?"),
+        ("low-confidence(steps=few)", "low-confidence(steps=…) takes a whole number, not 'few'"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(spec: str, sentence: str):
+    with pytest.raises(UnmaskError) as refusal:
+        decoder.make(spec)
+    assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("ots(block=9)", "block=9 does not fit: choose 1 to 8, the number of masks"),
+        ("low-confidence(block=0)", "block=0 does not fit: choose 1 to 8, the number of masks"),
+        ("ots(block=3, steps=2)", "steps=2 does not fit 3 blocks of 3 over 8 masks: choose 3 to 8"),
+        ("margin(block=4, steps=9)", "steps=9 does not fit 2 blocks of 4 over 8 masks: choose 2 to 8"),
+        ("threshold(block=9)", "block=9 does not fit: choose 1 to 8, the number of masks"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(spec: str, sentence: str, chain: Denoiser):
+    with pytest.raises(UnmaskError) as refusal:
+        decode(decoder.make(spec), chain, blank(chain, [[1]], 8))
+    assert str(refusal.value) == sentence
+
+
+def test_prompt_and_length_over_the_context_are_refused(chain: Denoiser):
+    decode(decoder.make("low-confidence"), chain, blank(chain, [[1] * 8], 8))
+    with pytest.raises(UnmaskError) as refusal:
+        decode(decoder.make("low-confidence"), chain, blank(chain, [[1], [1] * 9], 8))
+    sentence = "prompt and answer need 17 positions, the model takes 16: shorten the length by 1 or the prompt"
+    assert str(refusal.value) == sentence
+
+
+def test_an_empty_batch_is_refused(chain: Denoiser):
+    with pytest.raises(UnmaskError, match="there is nothing to decode: give at least one prompt"):
+        list(
+            stream(
+                decoder.make("low-confidence"), chain, blank(chain, [[1]], 4).rows(torch.tensor([], dtype=torch.long))
+            )
+        )
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("spec", ["ots(beams=2)", "ots(beams=2, temperature=0)", *decoder])
+def test_logits_that_are_not_numbers_are_refused(spec: str, bad: float, chain: Denoiser):
+    with pytest.raises(UnmaskError) as refusal:
+        decode(decoder.make(spec), Broken(chain, bad), blank(chain, [[1], [2]], 8))
+    assert str(refusal.value) == "the model gave logits that are not numbers: check its weights and dtype"
