@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from unmask.core.errors import UnmaskError, nearest
 
 T = TypeVar("T")
+Made = TypeVar("Made", bound=type)  # the very class: a decorated one keeps its constructor's types
 _TOKEN = re.compile(r"""\s*([(),=]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s(),=]+)""", re.DOTALL)
 
 
@@ -25,14 +26,14 @@ class Registry(Generic[T]):
         self._aliases: dict[str, str] = {}
         self._looked_outside = False
 
-    def __call__(self, name: str, *aliases: str) -> Callable[[type[T]], type[T]]:
+    def __call__(self, name: str, *aliases: str) -> Callable[[Made], Made]:
         """Decorator: `@decoder("threshold")` above a frozen dataclass."""
 
-        def add(made: type[T]) -> type[T]:
+        def add(made: Made) -> Made:
             for word in (name, *aliases):
                 if word in self._made or word in self._aliases:
                     raise UnmaskError(f"two {self.kind}s want the name {word!r}")
-            self._made[name] = made
+            self._made[name] = typing.cast("type[T]", made)
             self._aliases |= dict.fromkeys(aliases, name)
             return made
 
