@@ -60,12 +60,13 @@ def test_numbers_are_uniform_in_every_direction():
     noise, _ = noise_of([[i] for i in range(40)], seed=5)
     places = torch.arange(100).expand(40, -1)
     numbers = torch.stack([noise.uniform("token", step, places, draws=4) for step in range(1, 9)])
-    assert 0 <= float(numbers.min())
+    assert float(numbers.min()) >= 0
     assert float(numbers.max()) < 1
     assert stats.kstest(numbers.flatten().numpy(), "uniform").pvalue > 1e-3
     for axis in range(numbers.ndim):  # neighbours in any part of the address know nothing of one another
         left, right = numbers.narrow(axis, 0, numbers.shape[axis] - 1), numbers.narrow(axis, 1, numbers.shape[axis] - 1)
-        assert stats.pearsonr(left.flatten().numpy(), right.flatten().numpy()).pvalue > 1e-3
+        related = torch.corrcoef(torch.stack([left.flatten(), right.flatten()]))[0, 1]
+        assert abs(float(related)) < 4 / left.numel() ** 0.5
 
 
 def test_numbers_have_53_bits_and_low_ones_too():

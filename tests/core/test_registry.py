@@ -30,7 +30,7 @@ class Thing:
 @dataclass(frozen=True)
 class Wrapper:
     times: int
-    inner: object = Thing()  # noqa: RUF009  frozen
+    inner: object = Thing()
 
 
 @thing("bare")
