@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,9 @@ from tests.oracle import PLAIN, forward_of, plainly
 from unmask import plain
 from unmask.core import Branch, decode, decoder, stream
 
-NEAR = {"rel": 1e-9, "abs": 1e-9}
+
+def near(numbers: list[float]) -> Any:
+    return pytest.approx(numbers, rel=1e-9, abs=1e-9)
 
 
 def test_every_decoder_has_a_plain_transcription():
@@ -33,7 +36,7 @@ def test_a_path_is_the_published_loop(name: str):
             want = plainly(made, given_.denoiser, prompt, given_.length, given_.seed)
             pad = int(result.canvas.pad[0])
             assert result.canvas.tokens[0, pad:].tolist() == want.tokens
-            assert result.score == pytest.approx([want.score], **NEAR)
+            assert result.score == near([want.score])
 
     holds()
 
@@ -47,7 +50,7 @@ def _assert_search_is_algorithm_1(case: Case) -> None:
         assert 0 < result.cost.distinct <= result.cost.rows == made.rows(masks)
         pad = int(result.canvas.pad[0])
         assert result.canvas.tokens[:, pad:].tolist() == [beam.x.tolist() for beam in want.beams]
-        assert result.score == pytest.approx([beam.score for beam in want.beams], **NEAR)
+        assert result.score == near([beam.score for beam in want.beams])
         assert want.tokens == result.canvas.tokens[0, pad:].tolist()
 
 
@@ -68,8 +71,8 @@ def _assert_same_candidates(branch: Branch, want: list[plain.Beam]) -> None:
     assert branch.canvas.tokens.tolist() == [beam.x.tolist() for beam in want]
     assert branch.completion.tolist() == [list(beam.full) for beam in want]
     assert (branch.parent.tolist(), branch.draw.tolist()) == ([b.parent for b in want], [b.draw for b in want])
-    assert branch.score.tolist() == pytest.approx([beam.score for beam in want], **NEAR)
-    assert branch.blocks.sum(1).tolist() == pytest.approx(branch.score.tolist(), **NEAR)
+    assert branch.score.tolist() == near([beam.score for beam in want])
+    assert branch.blocks.sum(1).tolist() == near(branch.score.tolist())
     blocks = [list(beam.s) for beam in want]
     assert torch.allclose(branch.blocks, branch.blocks.new_tensor(blocks), rtol=0, atol=1e-9)
 

@@ -22,7 +22,7 @@ SPECS = [
     "threshold(sure=0.3)",
     "entropy",
 ]
-LENGTH = 24
+LENGTH = 16
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +58,9 @@ def test_a_problem_alone_and_in_any_batch_and_order(spec: str, wide):
 @pytest.mark.skipif(not environment.deterministic(), reason="torch was loaded before unmask could prepare it")
 @pytest.mark.parametrize("spec", SPECS)
 def test_two_threads_say_what_one_says(spec: str, wide, two_threads: None):
-    threaded = said(run(spec, wide, PROMPTS[:3]))
+    threaded = said(run(spec, wide, PROMPTS[1:3]))
     torch.set_num_threads(1)
-    assert said(run(spec, wide, PROMPTS[:3])) == threaded
+    assert said(run(spec, wide, PROMPTS[1:3])) == threaded
 
 
 @pytest.mark.parametrize(

@@ -23,5 +23,5 @@ def test_weights_are_probabilities():
 
 
 def test_an_unknown_choice_is_refused():
-    with pytest.raises(UnmaskError, match="unknown choice 'majorty': did you mean 'majority'?"):
+    with pytest.raises(UnmaskError, match=r"unknown choice 'majorty': did you mean 'majority'\?"):
         choose("majorty", [0.0], ["a"])
