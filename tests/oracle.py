@@ -43,6 +43,15 @@ PLAIN: dict[str, Callable[..., plain.Path | plain.Search]] = {
 }
 
 
+# Decoders that are written plainly, or defined by others that are, in a test of their own.
+ELSEWHERE = {
+    "order-search": "tests/decoders/test_frontier.py",
+    "token-search": "tests/decoders/test_frontier.py",
+    "vote": "tests/decoders/test_repeat.py",
+    "best-of": "tests/decoders/test_repeat.py",
+}
+
+
 def plainly(
     made: Decoder, denoiser: Denoiser, prompt: Sequence[int], length: int, seed: int = 0, **more: Any
 ) -> plain.Path | plain.Search:

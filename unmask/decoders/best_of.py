@@ -19,7 +19,7 @@ class BestOf:
         check_repeat(self.n, self.inner)
 
     def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]:
-        return repeat(self.inner, self.n, denoiser, canvas, noise)
+        return repeat(self.inner, self.n, denoiser, canvas, noise, ranked=True)
 
     @property
     def choice(self) -> str:

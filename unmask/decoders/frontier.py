@@ -41,6 +41,20 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Held:
+    """A held denoiser, and for each row of now the row it came from when it was held."""
+
+    denoiser: Denoiser
+    source: Rows
+
+    def look(self, canvas: Canvas, at: Columns) -> Beliefs:
+        return self.denoiser(replace(canvas, source=self.source), at)
+
+    def rows(self, index: Int[Tensor, " new"]) -> Held:
+        return replace(self, source=self.source[index])
+
+
+@dataclass(frozen=True)
 class Frontier:
     """Abstract: a case adds `propose`."""
 
@@ -63,26 +77,28 @@ class Frontier:
         holes = canvas.holes
         schedule = Schedule.plan(holes.shape[1], self.block, steps=holes.shape[1])
         steps = list(schedule)
-        local = self._held(denoiser, canvas, holes, steps[0])
-        beliefs = local(canvas, holes[:, self._asked(steps[0])])
+        held = self._hold(denoiser, canvas, holes, steps[0])
+        beliefs = held.look(canvas, holes[:, self._asked(steps[0])])
         for step, then in zip(steps, [*steps[1:], steps[-1]], strict=True):
             found = self._branch(beliefs, canvas, holes, step)
             seen = None
             if self._looks:
                 asked = found.holes[found.distinct][:, self._asked(then)]
-                seen = denoiser(found.canvas.rows(found.distinct), asked).rows(found.copies)
+                grown = held.rows(found.parent[found.distinct])
+                seen = grown.look(found.canvas.rows(found.distinct), asked).rows(found.copies)
             blocks = self._scores(seen, found, schedule)
             total = blocks.sum(1)
             best = _best(total, found, self.beams)
             kept = torch.zeros_like(found.draw, dtype=torch.bool).scatter(0, best, True)
             branch = Branch(found.canvas, found.canvas.tokens, found.parent, found.draw, total, blocks, kept)
             canvas, holes = replace(found.canvas.rows(best), source=found.parent[best]), found.holes[best]
+            held = held.rows(found.parent[best])
             yield Frame(canvas, total[best], step.number, branch)
             if seen is not None:
                 beliefs = seen.rows(best)
             elif step is not then:
-                local = self._held(denoiser, canvas, holes, then) if then.first else local
-                beliefs = local(canvas, holes[:, self._asked(then)])
+                held = self._hold(denoiser, canvas, holes, then) if then.first else held
+                beliefs = held.look(canvas, holes[:, self._asked(then)])
 
     @property
     def choice(self) -> str:
@@ -105,8 +121,10 @@ class Frontier:
         """Looking ahead reads all that was written so far, and serves the next step as well."""
         return slice(0, step.holes.stop) if self._looks else step.holes
 
-    def _held(self, denoiser: Denoiser, canvas: Canvas, holes: Columns, step: Step) -> Denoiser:
-        return denoiser if self._looks else denoiser.hold(canvas, fresh=holes[:, step.holes])
+    def _hold(self, denoiser: Denoiser, canvas: Canvas, holes: Columns, step: Step) -> Held:
+        """Looking ahead reads earlier blocks again, each time in the light of later ones: only the prompt stays."""
+        fresh = holes if self._looks else holes[:, step.holes]
+        return Held(denoiser.hold(canvas, fresh), torch.arange(len(canvas), device=holes.device))
 
     def _branch(self, beliefs: Beliefs, canvas: Canvas, holes: Columns, step: Step) -> Candidates:
         asked = holes[:, self._asked(step)]

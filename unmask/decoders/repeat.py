@@ -27,16 +27,23 @@ class Together:
         return Together(self.inner.hold(_joined(canvas, self.count), fresh), self.count)
 
 
-def repeat(inner: Decoder, count: int, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]:
-    """Frames of all samples in step; at the end each sample keeps its best row."""
+def repeat(
+    inner: Decoder, count: int, denoiser: Denoiser, canvas: Canvas, noise: Noise, ranked: bool = False
+) -> Iterator[Frame]:
+    """Frames of all samples in step; at the end each sample keeps its best row, `ranked` by score or in order."""
     rows = torch.arange(len(canvas), device=canvas.tokens.device).repeat_interleave(count)
     sample = torch.arange(count, device=rows.device).repeat(len(canvas))
     apart = replace(canvas.rows(rows), problem=canvas.problem[rows] * count + sample)
     frame = None
     for frame in inner(Together(denoiser, count), apart, noise.rows(rows).again(sample)):
         yield _together(frame, count)
-    if frame is not None and len(frame.canvas) > len(rows):
-        best = _leaders(frame)
+    if frame is None:
+        return
+    best = _leaders(frame)
+    if ranked:
+        best = best[frame.score[best].sort(descending=True, stable=True).indices]
+        best = best[(frame.canvas.problem[best] // count).sort(stable=True).indices]
+    if best.tolist() != list(range(len(frame.canvas))):
         yield _together(replace(frame, canvas=frame.canvas.rows(best), score=frame.score[best], branch=None), count)
 
 
