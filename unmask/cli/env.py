@@ -4,6 +4,7 @@ import json as jsons
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,13 +13,15 @@ import unmask
 from unmask import environment
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.core import UnmaskError
+from unmask.tasks import data, sandbox, task
 
 PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math-verify", "matplotlib")
 
 
 @app.command()
 def env(json: options.Json = False) -> None:
-    """Versions, device and determinism, for a report of what ran where.
+    """Versions, device, determinism, sandbox and data found, for a report of what ran where.
 
     \b
     Examples:
@@ -44,7 +47,34 @@ def facts() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "deterministic": environment.deterministic(),
+        "sandbox": _sandbox(),
+        "data": os.environ.get(data.VARIABLE),
+        "data_found": ", ".join(_found()) or None,
     }
+
+
+def _sandbox() -> str | None:
+    """What programs would be run in; None where there is nothing to hold them."""
+    try:
+        return sandbox.means()
+    except UnmaskError:
+        return None
+
+
+def _found() -> list[str]:
+    """Tasks whose files are all in the data folder."""
+    folder = os.environ.get(data.VARIABLE)
+    if not folder:
+        return []
+    files = {name: _files(task.find(name)) for name in task}
+    return [name for name, mine in files.items() if mine and all((Path(folder) / file).is_file() for file in mine)]
+
+
+def _files(made: type) -> list[str]:
+    held = [
+        thing for value in vars(made).values() for thing in (value.values() if isinstance(value, dict) else [value])
+    ]
+    return [thing.local for thing in held if isinstance(thing, data.Source)]
 
 
 def _version(package: str) -> str | None:
