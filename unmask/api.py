@@ -101,6 +101,38 @@ def generate(
     return _answer(Generation(model, settings, key=key), prompt, trace, batch, watch)
 
 
+@overload
+def fill(
+    model: Model | str,
+    prompt: str | Messages,
+    *,
+    decoder: str | Decoder = ...,
+    length: int = ...,
+    seed: int = ...,
+    guidance: float = ...,
+    suppress: bool = ...,
+    stop: str | Sequence[str] = ...,
+    key: Callable[[str], str] = ...,
+    trace: TraceWish = ...,
+    batch: int = ...,
+    watch: Watch | None = ...,
+) -> Output: ...
+@overload
+def fill(
+    model: Model | str,
+    prompt: list[str] | list[Messages],
+    *,
+    decoder: str | Decoder = ...,
+    length: int = ...,
+    seed: int = ...,
+    guidance: float = ...,
+    suppress: bool = ...,
+    stop: str | Sequence[str] = ...,
+    key: Callable[[str], str] = ...,
+    trace: TraceWish = ...,
+    batch: int = ...,
+    watch: Watch | None = ...,
+) -> list[Output]: ...
 def fill(
     model: Model | str,
     prompt: str | Messages | list[str] | list[Messages],

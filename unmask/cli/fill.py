@@ -5,7 +5,6 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.generate import show
 from unmask.cli.progress import watching
-from unmask.runs.output import Output
 
 
 @app.command()
@@ -49,5 +48,4 @@ def fill(
             trace=trace or False,
             watch=watch,
         )
-    assert isinstance(output, Output)
     show(output, trace, json)
