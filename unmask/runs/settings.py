@@ -25,7 +25,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not isinstance(self.decoder, Decoder):
-            raise UnmaskError(f"a decoder is a spec such as 'ots(beams=4)' or an object, not {type(self.decoder).__name__}")
+            raise UnmaskError(
+                f"a decoder is a spec such as 'ots(beams=4)' or an object, not {type(self.decoder).__name__}"
+            )
         for name in ("length", "seed"):
             if isinstance(value := getattr(self, name), bool) or not isinstance(value, int):
                 raise UnmaskError(f"{name}={value!r} does not work: give a whole number")
