@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from tokenizers import Tokenizer
 
-from unmask.core import UnmaskError, reseed
-from unmask.decoders import LowConfidence
+from unmask.core import UnmaskError
+from unmask.decoders import BestOf, LowConfidence
 from unmask.models import Model
 from unmask.models.checkpoint import save_folder, write_json
 from unmask.models.network import Network
 from unmask.models.text import Subwords
+from unmask.tasks import Problem, Task
 from unmask.training.evaluate import tally
 from unmask.training.plot import draw_curves
 from unmask.training.recipe import Recipe
@@ -39,8 +41,6 @@ def make(
     *,
     workers: int = 0,
     steps: int | None = None,
-    watched: int = 6,
-    problems: int = 128,
     report: Report = lambda entry: None,
 ) -> Path | None:
     """Train for `steps` more (all that are left by default); the model's folder, once the recipe has run to its end."""
@@ -48,11 +48,13 @@ def make(
     tokenizer = _tokenizer(recipe, out)
     run = resume(recipe, device, out)
     often = max(1, recipe.steps // 100)
+    watched = drawn(recipe)
 
     def watch(run: Run) -> None:
         entry = run.history[-1]
-        if run.step * watched // recipe.steps > (run.step - often) * watched // recipe.steps:
-            entry |= measure(model_of(run, tokenizer), recipe, problems)
+        if run.step * recipe.looks // recipe.steps > (run.step - often) * recipe.looks // recipe.steps:
+            entry |= measure(model_of(run, tokenizer), watched)
+            save(run, out)
         report(entry)
         _write_log(run, out)
 
@@ -62,16 +64,22 @@ def make(
     if run.step < recipe.steps:
         return None
     draw_curves(run.history, out / "curves.svg")
-    folder = save_folder(
-        run.average, tokenizer, out / MODEL, mask=MASK, eos=END, template=TEMPLATE, shard=SHARD, length=recipe.length
-    )
+    return _finish(run, tokenizer, out / MODEL)
+
+
+def _finish(run: Run, tokenizer: Tokenizer, folder: Path) -> Path:
+    """The averaged weights in LLaDA's format, with what made them beside."""
+    length = run.recipe.length
+    save_folder(run.average, tokenizer, folder, mask=MASK, eos=END, template=TEMPLATE, shard=SHARD, length=length)
+    device = run.average.embed.weight.device
     made = {
-        "recipe": asdict(recipe),
-        "seconds": round(run.seconds, 1),
-        "torch": torch.__version__,
         "unmask": __version__,
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "seconds": round(run.seconds, 1),
+        "recipe": asdict(run.recipe),
     }
-    write_json(folder / "training.json", made | {"device": _name(device)})
+    write_json(folder / "training.json", made)
     return folder
 
 
@@ -81,25 +89,39 @@ def model_of(run: Run, tokenizer: Tokenizer) -> Model:
     return Model(run.recipe.name, network, Subwords(tokenizer, TEMPLATE), frozenset({special(tokenizer, END)}))
 
 
-def measure(model: Model, recipe: Recipe, problems: int) -> dict[str, Any]:
-    """Accuracy by low-confidence, and the headroom a search has: pass@8 and pass@1 of tempered samples.
+class Watched(NamedTuple):
+    """Validation problems of one share, drawn once."""
+
+    name: str
+    task: Task
+    problems: list[Problem]
+    length: int
+
+
+def drawn(recipe: Recipe) -> list[Watched]:
+    every = []
+    for share in recipe.watch:
+        task = share.task("validation")
+        problems = list(islice(task.problems(), recipe.problems))
+        every.append(Watched(f"{share.family}({share.level})", task, problems, share.length or recipe.length))
+    return every
+
+
+def measure(model: Model, every: list[Watched]) -> dict[str, Any]:
+    """Accuracy by low-confidence, and the headroom a search has: pass@1 and pass@8 of tempered samples.
 
     A look while training, not a result: on a GPU its products are TF32.
     """
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     accuracy, headroom = {}, {}
-    for share in recipe.watch:
-        task, name = share.task("validation"), f"{share.family}({share.level})"
-        length = share.length or recipe.length
-        accuracy[name] = tally(model, task, LowConfidence(), length, problems).accuracy
-        tempered = LowConfidence(temperature=0.8)
-        samples = [tally(model, task, tempered, length, problems, reseed(0, i)).right for i in range(COVER)]
-        counts = [sum(right) for right in zip(*samples, strict=True)]
-        once = sum(counts) / (COVER * len(counts))
-        headroom[name] = {"pass@1": once, f"pass@{COVER}": sum(map(bool, counts)) / len(counts)}
+    for name, task, problems, length in every:
+        accuracy[name] = tally(model, task, problems, LowConfidence(), length).accuracy
+        sampled = tally(model, task, problems, BestOf(COVER, LowConfidence(temperature=0.8)), length).every
+        once = sum(map(sum, sampled)) / (COVER * len(problems))
+        headroom[name] = {"pass@1": once, f"pass@{COVER}": sum(map(any, sampled)) / len(problems)}
     torch.set_float32_matmul_precision(precision)
-    return {"problems": problems, "accuracy": accuracy, "headroom": headroom}
+    return {"accuracy": accuracy, "headroom": headroom}
 
 
 def _tokenizer(recipe: Recipe, out: Path) -> Tokenizer:
@@ -115,7 +137,3 @@ def _tokenizer(recipe: Recipe, out: Path) -> Tokenizer:
 
 def _write_log(run: Run, out: Path) -> None:
     (out / "log.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in run.history))
-
-
-def _name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
