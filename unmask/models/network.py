@@ -35,9 +35,10 @@ class Network:
         hidden = self.hidden(canvas, at).flatten(0, 1)
 
         def read(places: Tensor) -> Tensor:
-            # A place alone would be a product of a matrix and a vector, which adds up in another order.
-            several = places if len(places) > 1 else places.expand(2)
-            return self.module.logits(hidden[several])[: len(places)]
+            asked = hidden[places]
+            if self.device.type == "cpu":  # products of one to three rows are summed in another order
+                asked = torch.nn.functional.pad(asked, (0, 0, 0, max(0, BUCKET - len(places))))
+            return self.module.logits(asked)[: len(places)]
 
         shape = (at.shape[0], at.shape[1])
         return Beliefs(read, shape, self.module.shape.vocab, self.mask_id, self.device)
