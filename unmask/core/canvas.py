@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.core.errors import UnmaskError
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, Rows, Tokens
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, Rows, Score, Tokens
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,10 @@ class Canvas:
 
     def masked_at(self, at: Columns) -> AtBool:
         return self.at(at) == self.mask_id
+
+    def sum_logp(self, at: Columns) -> Score:
+        """Of what was written at these columns. A sum over the whole row would round by how much padding it has."""
+        return self.logp.gather(1, at).sum(1)
 
     def write(
         self, at: Columns, tokens: AtTokens, where: AtBool, step: int | Int[Tensor, "row 1"], logp: AtFloat

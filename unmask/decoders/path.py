@@ -44,7 +44,7 @@ class Path:
             rank = type(self).order(Sight(beliefs, logp, noise, step.number, places))
             written = foremost(rank, canvas.masked_at(at), step.quota)
             canvas = canvas.write(at, token, written, step.number, logp)
-            yield Frame(canvas, canvas.logp.sum(1), step.number)
+            yield Frame(canvas, canvas.sum_logp(holes), step.number)
 
     @property
     def choice(self) -> str:

@@ -33,7 +33,7 @@ class Threshold:
             while len(going := canvas.masked_at(at).any(1).nonzero()[:, 0]):
                 steps[going] += 1
                 canvas = canvas.replace_rows(going, self._step(local, canvas.rows(going), at[going], steps[going]))
-                yield Frame(canvas, canvas.logp.sum(1), int(steps.max()))
+                yield Frame(canvas, canvas.sum_logp(holes), int(steps.max()))
 
     def _step(self, denoiser: Denoiser, canvas: Canvas, at: torch.Tensor, steps: torch.Tensor) -> Canvas:
         token, logp = denoiser(canvas, at).best
