@@ -58,6 +58,6 @@ def peak_above_model(spec: str, length: int, beams: int) -> int:
         pytest.param("order-token-search(beams=4, block=480, steps=1)", 480, 4, marks=pytest.mark.slow),
     ],
 )
-def test_decoding_at_lladas_vocabulary_stays_below_one_and_a_half_gigabytes(spec: str, length: int, beams: int):
+def test_decoding_at_lladas_vocabulary_stays_far_below_one_and_a_half_gigabytes(spec: str, length: int, beams: int):
     """16 rows of 512 positions; a search of 4 problems scores 64 completions besides."""
-    assert peak_above_model(spec, length, beams) < 1.5e9
+    assert peak_above_model(spec, length, beams) < 0.5e9  # a third of what is promised

@@ -61,7 +61,7 @@ def test_order_token_search_is_algorithm_1(case: Case):
 
 
 @pytest.mark.slow
-@settings(max_examples=600, derandomize=False)
+@settings(max_examples=600)
 @given(searches())
 def test_order_token_search_is_algorithm_1_over_a_long_sweep(case: Case):
     _assert_search_is_algorithm_1(case)

@@ -15,6 +15,7 @@ from transformers import AutoTokenizer, Qwen2Tokenizer
 import unmask.decoders  # noqa: F401  registers them
 from tests.models.folders import FAMILIES, folder_of, published, some_shape
 from unmask.core import Canvas, decode, decoder
+from unmask.models import weights
 from unmask.models.checkpoint import save_folder
 from unmask.models.describe import describe
 from unmask.models.dream import DREAM
@@ -24,6 +25,7 @@ from unmask.models.load import empty, load, load_folder
 from unmask.models.random import random_folder, random_shape
 from unmask.models.text import read_text
 from unmask.models.transformer import Shape, Transformer
+from unmask.models.weights import copy
 
 TALK = [{"role": "user", "content": "the thing and an  other, 12+3 héllo 你"}]
 
@@ -148,6 +150,31 @@ def test_a_module_saved_in_shards_of_float16_loads_as_it_was(tmp_path: Path) -> 
         read = model.denoiser.module.state_dict()  # type: ignore[attr-defined]
         assert all(torch.equal(read[name], weight) for name, weight in module.state_dict().items())
     assert len(describe(folder).shards) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for its memory")
+def test_loading_holds_the_weights_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards are mapped and copied in slices: beyond the module's own memory there is room for a slice."""
+    shape = Shape(128, 1, 4, 256, vocab=60_000, context=64)
+    folder = random_folder(tmp_path / "wide", "llada", shape=shape, shard=2**24)
+    load_folder(folder)  # whatever is taken once is taken
+    seen = []
+
+    def watched(target: torch.Tensor, source: torch.Tensor) -> None:
+        copy(target, source)
+        seen.append(_anonymous())
+
+    monkeypatch.setattr(weights, "copy", watched)
+    monkeypatch.setattr(weights, "PIECE", 2**20)
+    before = _anonymous()
+    model = load_folder(folder)
+    assert max(seen) - before < shape.parameters * 4 + 2**23
+    assert model.denoiser.context == 64
+
+
+def _anonymous() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
 
 def test_a_tied_head_is_the_embedding_and_takes_no_memory_of_its_own() -> None:

@@ -84,8 +84,15 @@ class Beliefs:
         every = torch.arange(self.shape[0] * self.shape[1], device=self.device)
         chunk = CPU_CHUNK if self.device.type == "cpu" else CHUNK
         some = max(1, chunk // max(self.vocab, wide))
-        parts = [reader(self.logits(places), places) for places in every.split(some)]
-        results = tuple(torch.cat(part).unflatten(0, self.shape) for part in zip(*parts, strict=True))
+        # Every chunk is read into one place: small results kept apart would splinter the heap between large ones.
+        whole: tuple[Tensor, ...] = ()
+        for start in range(0, max(1, len(every)), some):
+            places = every[start : start + some]
+            part = reader(self.logits(places), places)
+            whole = whole or tuple(result.new_empty(len(every), *result.shape[1:]) for result in part)
+            for result, piece in zip(whole, part, strict=True):
+                result[start : start + some] = piece
+        results = tuple(result.unflatten(0, self.shape) for result in whole)
         # On a GPU this look would wait for the device; there the driver looks at the final scores instead.
         if self.device.type == "cpu" and results[-1].isnan().any():
             raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")

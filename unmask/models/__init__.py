@@ -2,6 +2,7 @@
 
 from unmask.models.load import load, load_folder
 from unmask.models.model import Messages, Model, Source, Text, model
+from unmask.models.tiny import Tiny
 from unmask.models.toy import ToyChain, ToyJoint, ToyTransformer
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "Model",
     "Source",
     "Text",
+    "Tiny",
     "ToyChain",
     "ToyJoint",
     "ToyTransformer",

@@ -1,0 +1,24 @@
+"""The embedded model: a small LLaDA trained on the generated tasks, shipped inside the package (docs/tiny.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from unmask.models.load import load_folder
+from unmask.models.model import Model, model
+
+WEIGHTS = Path(__file__).with_name("tiny_weights")
+
+
+@model("tiny")
+@dataclass(frozen=True)
+class Tiny:
+    @property
+    def folder(self) -> Path:
+        return WEIGHTS
+
+    def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
+        return load_folder(WEIGHTS, device, dtype, name="tiny")
