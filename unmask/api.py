@@ -35,6 +35,8 @@ def load(
     revision: str | None = None,
 ) -> Model:
     """A model by name (`toy-chain(seed=3)`), folder or hub id; on a GPU where there is one, unless told otherwise."""
+    if not str(name):
+        raise UnmaskError("the model's name is empty: `unmask list models` shows those there are")
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     return models.load(name, device, dtype, revision=revision)
@@ -85,7 +87,7 @@ def generate(
     suppress: bool = False,
     early_end: bool = False,
     stop: str | Sequence[str] = (),
-    key: Callable[[str], str] = str.strip,
+    key: Callable[[str], str] = str,
     trace: TraceWish = False,
     batch: int = BATCH,
     watch: Watch | None = None,
@@ -143,7 +145,7 @@ def fill(
     guidance: float = 0.0,
     suppress: bool = False,
     stop: str | Sequence[str] = (),
-    key: Callable[[str], str] = str.strip,
+    key: Callable[[str], str] = str,
     trace: TraceWish = False,
     batch: int = BATCH,
     watch: Watch | None = None,

@@ -110,6 +110,12 @@ WRONG = [
     (["generate", "abc", "--length", "0"], "", "give at least 1"),
     (["generate", "abc", "--length", "-3"], "", "give at least 1"),
     (["generate", "abc", "--length", "99999"], "", "shorten the length by"),
+    (["generate", "abc", "--length", "99999999999999999999"], "", "shorten the length by"),
+    (["generate", "abc", "--model", ""], "", "name is empty"),
+    (["generate", "abc", "--decoder", ""], "", "a name is missing"),
+    (["generate", "abc", "--trace", ""], "", "is a folder"),
+    (["fill", "a<mask:999999999>"], "", "shorten the length by"),
+    (["fill", f"a<mask:{'9' * 5000}>"], "", "is no gap"),
     (["generate", "abc", "--seed", "x"], "", "valid integer"),
     (["generate", "abc", "--guidance", "x"], "", "valid number"),
     (["generate", "abc", "--guidance", "-1"], "", "choose 0"),
@@ -146,7 +152,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "stdin", "sentence"), WRONG, ids=[" ".join(one[0]) for one in WRONG])
+@pytest.mark.parametrize(("words", "stdin", "sentence"), WRONG, ids=[" ".join(one[0])[:80] for one in WRONG])
 def test_bad_input_is_answered_in_one_sentence(run, words: list[str], stdin: str, sentence: str):
     ran = run(*words, stdin=stdin.encode("latin-1"))
     assert ran.code == 2

@@ -7,6 +7,7 @@ from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.progress import watching
+from unmask.runs.output import Output
 
 PROBLEMS = ("abc", "bead", "gab", "fade")  # the toy chain's alphabet ends at g
 DECODERS = ("low-confidence", "order-token-search(beams=4)")
@@ -32,19 +33,18 @@ def demo(
             spec: api.generate(loaded, list(PROBLEMS), decoder=spec, length=length, seed=seed, watch=watch)
             for spec in DECODERS
         }
-    found = [
-        {"problem": problem, "decoder": spec, "text": answers[spec][i].text, "rows": answers[spec][i].cost.rows}
-        for i, problem in enumerate(PROBLEMS)
-        for spec in DECODERS
-    ]
+    found = [_row(problem, answers[spec][i]) for i, problem in enumerate(PROBLEMS) for spec in DECODERS]
     print(jsons.dumps(found, ensure_ascii=False) if json else _table(found))
 
 
+def _row(problem: str, output: Output) -> dict[str, Any]:
+    cost = output.cost
+    name = output.decoder.partition("(")[0]
+    return {"problem": problem, "decoder": name, "text": output.text, "rows": cost.rows, "computed": cost.distinct}
+
+
 def _table(found: list[dict[str, Any]]) -> str:
-    wide = {key: max(len(str(one[key])) for one in [*found, {key: key}]) for key in ("problem", "decoder", "text")}
-    head = {"problem": "problem", "decoder": "decoder", "text": "text", "rows": "rows"}
-    return "\n".join(
-        f"{one['problem']:<{wide['problem']}}  {one['decoder']:<{wide['decoder']}}  "
-        f"{one['text']:<{wide['text']}}  {one['rows']}"
-        for one in [head, *found]
-    )
+    """Columns as wide as what is in them."""
+    lines = [list(found[0]), *([str(value) for value in one.values()] for one in found)]
+    wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, wide)).rstrip() for line in lines)

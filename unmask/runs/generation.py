@@ -10,7 +10,7 @@ from unmask.core import Canvas, Decoded, Frame, UnmaskError, Watch, decode, stre
 from unmask.models import Model
 from unmask.policies.choice import choose
 from unmask.runs.output import Output, Row, answer_text, filled_text, partial_text
-from unmask.runs.prompt import Prompt
+from unmask.runs.prompt import Prompt, check_room
 from unmask.runs.settings import Settings
 from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 
@@ -24,11 +24,12 @@ class Generation:
     model: Model
     settings: Settings
     infill: bool = False
-    key: Key = str.strip  # rows with equal keys vote together
+    key: Key = str  # rows with equal keys vote together
 
     def canvas(self, prompts: Sequence[Prompt]) -> Canvas:
         denoiser, length = self.model.denoiser, self.settings.length
         ids = [prompt.ids for prompt in prompts]
+        check_room(self.model, max(map(len, ids), default=0) + length)
         return Canvas.blank(
             ids, length, denoiser.mask_id, infill=self.infill, device=denoiser.device, dtype=denoiser.dtype
         )

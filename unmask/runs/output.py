@@ -37,6 +37,9 @@ class Output:
     settings: dict[str, Any]  # all that is needed to have this again
     trace: Trace | None = field(repr=False)  # where one was asked for
 
+    def __str__(self) -> str:
+        return self.text
+
     def json(self) -> dict[str, Any]:
         """Plain values; the trace has a file of its own."""
         return {

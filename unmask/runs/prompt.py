@@ -35,10 +35,20 @@ def read_prompt(model: Model, prompt: OnePrompt, infill: bool = False) -> Prompt
     if not infill and len(parts) > 1:
         gap = _MASK.search(text)
         raise UnmaskError(f"the prompt holds {gap and gap.group()!r}: use fill to have masks filled in")
+    check_room(model, sum(part for part in parts if isinstance(part, int)))
     ids: tuple[int, ...] = ()
     for part in parts:
         ids += (model.denoiser.mask_id,) * part if isinstance(part, int) else tuple(model.text.encode(part))
     return Prompt(text, ids, parts)
+
+
+def check_room(model: Model, positions: int) -> None:
+    """Before so many masks are made: a slip of the keyboard should not take all memory."""
+    if positions > model.denoiser.context:
+        raise UnmaskError(
+            f"prompt and answer need {positions} positions, the model takes {model.denoiser.context}: "
+            f"shorten the length by {positions - model.denoiser.context} or the prompt"
+        )
 
 
 def is_one(prompt: Any) -> bool:
@@ -72,8 +82,8 @@ def _parts(text: str) -> tuple[str | int, ...]:
     end = 0
     for gap in _MASK.finditer(text):
         count = gap.group(1) if gap.group(1) is not None else "1"
-        if not count.isdecimal() or int(count) < 1:
-            raise UnmaskError(f"{gap.group()!r} is no gap: write <mask:8> for 8 tokens")
+        if not count.isdecimal() or len(count) > 9 or int(count) < 1:
+            raise UnmaskError(f"{gap.group()[:40]!r} is no gap: write <mask:8> for 8 tokens")
         parts += [text[end : gap.start()], int(count)]
         end = gap.end()
     parts.append(text[end:])
