@@ -1,50 +1,78 @@
-"""`unmask demo`: a handful of problems, low-confidence beside Order-Token Search."""
+"""`unmask demo`: Countdown problems the embedded model never saw, low-confidence beside Order-Token Search."""
 
 import json as jsons
+from itertools import islice
 from typing import Any
+
+from rich.console import Console
+from rich.table import Table
 
 from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.progress import watching
-from unmask.runs.output import Output
+from unmask.tasks import Problem
+from unmask.tasks.countdown import Countdown
 
-PROBLEMS = ("abc", "bead", "gab", "fade")  # the toy chain's alphabet ends at g
 DECODERS = ("low-confidence", "order-token-search(beams=4)")
+TASK = Countdown(level=4)
 
 
 @app.command()
 def demo(
     model: options.ModelName = options.MODEL,
-    length: options.Length = 32,
+    length: options.Length = 64,
+    problems: options.Problems = 8,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """A few problems answered by low-confidence remasking and by Order-Token Search, with what each cost.
+    """Join the numbers to reach the target: what low-confidence remasking and Order-Token Search answer, at what cost.
 
     \b
     Examples:
       unmask demo
-      unmask demo --seed 1 --json
+      unmask demo --problems 3 --json
     """
     loaded = api.load(model)
+    asked = list(islice(TASK.problems(), problems))
+    found: list[dict[str, Any]] = []
     with watching("decoding") as watch:
-        answers = {
-            spec: api.generate(loaded, list(PROBLEMS), decoder=spec, length=length, seed=seed, watch=watch)
-            for spec in DECODERS
-        }
-    found = [_row(problem, answers[spec][i]) for i, problem in enumerate(PROBLEMS) for spec in DECODERS]
-    print(jsons.dumps(found, ensure_ascii=False) if json else _table(found))
+        for spec in DECODERS:
+            prompts = [TASK.messages(problem) for problem in asked]
+            outputs = api.generate(loaded, prompts, decoder=spec, length=length, seed=seed, key=TASK.key, watch=watch)
+            found += [_line(problem, output, spec) for problem, output in zip(asked, outputs, strict=True)]
+    if json:
+        print(jsons.dumps(found, ensure_ascii=False))
+    else:
+        _show(asked, found)
 
 
-def _row(problem: str, output: Output) -> dict[str, Any]:
-    cost = output.cost
-    name = output.decoder.partition("(")[0]
-    return {"problem": problem, "decoder": name, "text": output.text, "rows": cost.rows, "computed": cost.distinct}
+def _line(problem: Problem, output: api.Output, spec: str) -> dict[str, Any]:
+    grade = TASK.grade(problem, output.text)
+    return {
+        "problem": problem.id,
+        "question": problem.question,
+        "decoder": spec,
+        "text": output.text,
+        "answer": grade.answer,
+        "right": grade.right,
+        "rows": output.cost.rows,
+        "computed": output.cost.distinct,
+    }
 
 
-def _table(found: list[dict[str, Any]]) -> str:
-    """Columns as wide as what is in them."""
-    lines = [list(found[0]), *([str(value) for value in one.values()] for one in found)]
-    wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, wide)).rstrip() for line in lines)
+def _show(asked: list[Problem], found: list[dict[str, Any]]) -> None:
+    table = Table("numbers", "target", *DECODERS, title="Countdown: reach the target with every number used once")
+    for problem in asked:
+        said = [_said(line) for line in found if line["problem"] == problem.id]
+        numbers = ", ".join(map(str, problem.data["numbers"]))
+        table.add_row(numbers, str(problem.data["target"]), *said)
+    table.add_section()
+    for name, key in (("right", "right"), ("rows asked", "rows"), ("rows computed", "computed")):
+        totals = [sum(line[key] for line in found if line["decoder"] == spec) for spec in DECODERS]
+        table.add_row(name, "", *map(str, totals))
+    Console().print(table)
+
+
+def _said(line: dict[str, Any]) -> str:
+    return f"{'✓' if line['right'] else '✗'} {line['answer'] or '(no answer)'}"

@@ -8,7 +8,7 @@ import typer
 
 from unmask.core.errors import UnmaskError
 
-MODEL = "toy-chain"  # what commands use when no model is named
+MODEL = "tiny"  # what commands use when no model is named
 
 PromptText = Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt; - reads it from standard input.")]
 ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
@@ -16,6 +16,7 @@ DecoderSpec = Annotated[
     str, typer.Option("--decoder", "-d", metavar="SPEC", help="A decoder and its settings, such as ots(beams=4).")
 ]
 Length = Annotated[int | None, typer.Option("--length", "-l", metavar="N", help="Masks after the prompt.")]
+Problems = Annotated[int, typer.Option("--problems", "-n", metavar="N", min=1, help="How many.")]
 Seed = Annotated[int, typer.Option("--seed", "-s", metavar="N", help="Same seed, same answer.")]
 Guidance = Annotated[
     float, typer.Option("--guidance", metavar="SCALE", help="Classifier-free guidance; twice the rows when above 0.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -29,8 +29,8 @@ class Text(Protocol):
 @dataclass(frozen=True)
 class Model:
     name: str
-    denoiser: Denoiser
-    text: Text
+    denoiser: Denoiser = field(repr=False)
+    text: Text = field(repr=False)
     eos: frozenset[int]  # tokens that end an answer
     default_length: int = 128
 
