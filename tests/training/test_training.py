@@ -1,0 +1,138 @@
+"""The recipe: its data, its objective, its slices; and that a small model really learns."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from unmask.core import UnmaskError
+from unmask.decoders import LowConfidence
+from unmask.models import load, load_folder
+from unmask.models.transformer import Shape
+from unmask.training import make, recipe
+from unmask.training.data import batches
+from unmask.training.evaluate import tally
+from unmask.training.make import drawn
+from unmask.training.objective import LEAST, corrupt
+from unmask.training.recipe import RECIPES, TINY, Share
+from unmask.training.tokenizer import END, MASK, learn, special
+
+SMALL = dataclasses.replace(
+    recipe("nano"),
+    shape=Shape(width=32, layers=1, heads=2, hidden=32, vocab=320, context=128, theta=10_000.0),
+    steps=6,
+    tokens=512,
+    problems=2,
+)
+CPU = torch.device("cpu")
+
+
+def test_every_digit_and_operator_is_one_token_and_text_comes_back_as_it_was() -> None:
+    families = [share.task("train") for share in TINY.mix]
+    tokenizer = learn(families, texts=2_000, vocab=TINY.vocab)
+    assert tokenizer.get_vocab_size() <= 2048
+    text = 'Numbers: [87, 28]\n12*-3=4%5 <answer>\\boxed{x^2}</answer>\n    return "ü"'
+    assert tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False) == text
+    digits = list(tokenizer.encode("1234567890").tokens)
+    assert digits == list("1234567890")
+    assert tokenizer.encode("<answer>").ids == [special(tokenizer, "<answer>")]
+
+
+def test_rows_hold_a_prompt_and_its_answer_filled_with_end_tokens() -> None:
+    tokenizer = learn([share.task("train") for share in SMALL.mix], texts=200, vocab=SMALL.vocab)
+    tokens, starts = next(batches(SMALL, tokenizer, stream=0, workers=0))
+    assert tokens.shape == (SMALL.tokens // SMALL.widths[0], SMALL.widths[0])
+    end = special(tokenizer, END)
+    for row, start in zip(tokens.tolist(), starts.tolist(), strict=True):
+        prompt, answer = tokenizer.decode(row[:start]), [token for token in row[start:] if token != end]
+        assert prompt.startswith("Solve the following Sudoku puzzle: ")
+        assert prompt.endswith("\n")
+        assert tokenizer.decode(answer).endswith("</answer>")
+        assert row[start + len(answer) :] == [end] * (len(row) - start - len(answer))
+
+
+def test_only_answers_are_masked_and_as_often_as_the_row_says() -> None:
+    tokens = torch.full((512, 96), 7)
+    starts = torch.full((512,), 32)
+    noisy, masked, weight = corrupt(tokens, starts, mask_id=1, generator=torch.Generator().manual_seed(0))
+    assert not masked[:, :32].any()
+    assert torch.equal(noisy == 1, masked)
+    share = masked[:, 32:].double().mean(1)
+    assert (share - 1 / weight[:, 0]).abs().max() < 0.3  # 64 positions a row: four standard errors are 0.25
+    assert pytest.approx(float(share.mean()), abs=0.02) == 0.5 * (1 + LEAST)
+
+
+def test_a_training_in_slices_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    assert make(SMALL, tmp_path, CPU, steps=4) is None
+    folder = make(SMALL, tmp_path, CPU)
+    assert folder is not None
+    log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [entry["step"] for entry in log] == [1, 2, 3, 4, 5, 6]
+    assert log[-1].keys() >= {"loss", "seconds", "accuracy", "headroom"}
+    assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
+    model = load_folder(folder)
+    assert model.default_length == SMALL.length
+    made = json.loads((folder / "training.json").read_text())
+    assert made["recipe"]["steps"] == 6
+
+
+def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
+    folders = [make(SMALL, tmp_path / name, CPU) for name in ("a", "b")]
+    contents = [(folder / "model.safetensors").read_bytes() for folder in folders if folder]
+    assert len(contents) == 2
+    assert contents[0] == contents[1]
+
+
+def test_a_folder_of_another_recipe_is_refused(tmp_path: Path) -> None:
+    make(SMALL, tmp_path, CPU, steps=1)
+    with pytest.raises(UnmaskError, match="another recipe"):
+        make(dataclasses.replace(SMALL, rate=1e-4), tmp_path, CPU)
+
+
+def test_an_unknown_recipe_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnmaskError, match="did you mean 'tiny'"):
+        recipe("tinny")
+
+
+def test_recipes_fit_their_shapes() -> None:
+    for made in RECIPES.values():
+        assert max(made.widths) <= made.shape.context
+        assert made.vocab <= made.shape.vocab
+    assert TINY.shape.parameters <= 15_000_000
+
+
+def test_the_embedded_model_is_small_and_solves_countdown_it_never_saw() -> None:
+    model = load("tiny")
+    folder = Path(__file__).parents[2] / "unmask" / "models" / "tiny_weights"
+    sizes = [path.stat().st_size for path in folder.iterdir()]
+    assert max(sizes) <= 15 * 2**20
+    assert sum(sizes) <= 30 * 2**20
+    watched = drawn(dataclasses.replace(TINY, watch=(Share("countdown", 3),), problems=16))[0]
+    counted = tally(model, watched.task, watched.problems, LowConfidence(), 64)
+    assert counted.accuracy >= 0.5  # 84 % over 256 validation problems: eight of sixteen are far below that
+    assert counted.rows == 32
+
+
+def test_the_embedded_model_says_what_made_it() -> None:
+    folder = Path(__file__).parents[2] / "unmask" / "models" / "tiny_weights"
+    made = json.loads((folder / "training.json").read_text())
+    assert made["recipe"]["name"] == "tiny"
+    assert made["seconds"] <= 15 * 60
+    assert special_ids(folder) == {"mask": MASK, "end": END}
+
+
+def special_ids(folder: Path) -> dict[str, str]:
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    return {"mask": config["mask_token"], "end": config["eos_token"]}
+
+
+@pytest.mark.slow
+def test_a_nano_model_learns_its_task_in_a_minute(tmp_path: Path) -> None:
+    nano = recipe("nano")
+    folder = make(nano, tmp_path, CPU)
+    assert folder is not None
+    watched = drawn(nano)[0]
+    counted = tally(load_folder(folder), watched.task, watched.problems, LowConfidence(), nano.length)
+    assert counted.accuracy > 0.25  # four blanks filled by chance: 1 in 256
