@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install demo test test-all check docs clean
+.PHONY: install demo test test-all check wheel docs clean
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -25,6 +25,14 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+
+# The built wheel, alone in a venv of its own: what a user gets.
+wheel: $(STAMP)
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w build/wheel .
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt build/wheel/*.whl
+	cd build/wheel && venv/bin/unmask demo --problems 1 && venv/bin/unmask list decoders
 
 docs: $(STAMP)
 	$(BIN)/python -m unmask.cli.reference
