@@ -39,7 +39,7 @@ def test_generate_prints_the_text_and_nothing_else(run):
 def test_generate_takes_everything_python_does(run, tmp_path: Path):
     trace = tmp_path / "trace.jsonl"
     words = ["--guidance", "1.5", "--stop", "q", "--stop", "zz", "--early-end", "--chat", "--trace", str(trace)]
-    ran = run("generate", "-", "--length", "6", "--json", *words, stdin=b"abc\n")
+    ran = run("generate", "-", "--model", "toy-chain", "--length", "6", "--json", *words, stdin=b"abc\n")
     assert ran.code == 0
     said = json.loads(ran.out)
     assert said["prompt"] == "abc"
@@ -49,7 +49,17 @@ def test_generate_takes_everything_python_does(run, tmp_path: Path):
     assert said["cost"]["rows"] > 0
     assert said["decoder"].startswith("order-token-search(beams=4, block=6")
     assert unmask.Trace.load(trace).end["texts"][said["chosen"]] == said["text"]
-    ran = run("generate", "abc", "--suppress", "--decoder", "random(temperature=3.0)", "--length", "20")
+    ran = run(
+        "generate",
+        "abc",
+        "--model",
+        "toy-chain",
+        "--suppress",
+        "--decoder",
+        "random(temperature=3.0)",
+        "--length",
+        "20",
+    )
     assert len(ran.out) == 21
 
 
@@ -102,7 +112,7 @@ WRONG = [
     (["generate", ""], "", "the prompt is empty"),
     (["generate", "-"], "  \n", "the prompt is empty"),
     (["generate", "-"], "\xff", "is not UTF-8"),
-    (["generate", "hello"], "", "cannot read 'h'"),
+    (["generate", "hello", "--model", "toy-chain"], "", "cannot read 'h'"),
     (["generate", "abc", "more"], "", "more"),
     (["generate", "a<mask:2>"], "", "use fill"),
     (["generate", "abc", "--lenght", "8"], "", "--length"),
@@ -126,7 +136,7 @@ WRONG = [
     (["generate", "abc", "--decoder", "ots(beam=4)"], "", "did you mean 'beams'"),
     (["generate", "abc", "--decoder", "ots(beams=x)"], "", "a whole number"),
     (["generate", "abc", "--decoder", "ots(beams=4"], "", "bracket"),
-    (["generate", "abc", "--decoder", "ots(block=99)"], "", "choose 1 to 8"),
+    (["generate", "abc", "--decoder", "ots(block=99)"], "", "choose 1 to 64"),
     (["generate", "abc", "--decoder", "vote(inner=ot(beams=4))"], "", "did you mean 'ots'"),
     (["generate", "abc", "--model", "toy-chian"], "", "did you mean 'toy-chain'"),
     (["generate", "abc", "--model", "toy-chain(sed=1)"], "", "did you mean 'seed'"),

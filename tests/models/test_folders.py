@@ -1,7 +1,6 @@
 """Checkpoints in each family's published format: written, read, decoded with, and found in the hub's cache."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -119,11 +118,8 @@ def test_a_template_is_read_from_any_of_its_places(checkpoint: Path, tmp_path: P
     assert read_text(folder).chat([*TALK, {"role": "assistant", "content": "So"}]) == TALK[0]["content"] + "\n\nSo"
 
 
-def test_a_folder_loads_fast_and_in_the_asked_dtype(checkpoint: Path) -> None:
-    load_folder(checkpoint)
-    began = time.perf_counter()
+def test_a_folder_loads_in_the_asked_dtype(checkpoint: Path) -> None:
     model = load_folder(checkpoint, dtype="float64")
-    assert time.perf_counter() - began < 1
     assert model.denoiser.dtype == torch.float64
     assert load_folder(checkpoint).denoiser.dtype == torch.float32
     assert model.name == checkpoint.name

@@ -48,18 +48,18 @@ def test_what_is_not_arithmetic_is_refused(text):
 
 @pytest.mark.parametrize("text", ["(" * 10**6, "9" * 10**6, "1+" * 500_000 + "1", "-" * 10**6, " " * 10**6])
 def test_a_million_characters_are_refused_quickly(text):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(expression.ExpressionError):
         expression.value(text)
-    assert time.perf_counter() - start < 0.05
+    assert time.process_time() - start < 2  # a quadratic reader would take minutes of CPU time
 
 
 def test_the_longest_expression_is_read_quickly():
-    start = time.perf_counter()
+    start = time.process_time()
     expression.value("9" * expression.LONGEST)
     expression.value("9*" * (expression.LONGEST // 2 - 1) + "9")
     expression.value("(" * 249 + "9" + ")" * 249)
-    assert time.perf_counter() - start < 0.05
+    assert time.process_time() - start < 2  # a quadratic reader would take minutes of CPU time
 
 
 @given(expressions)

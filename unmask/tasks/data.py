@@ -25,7 +25,7 @@ class Source:
     repo: str = ""  # a dataset of the hub; empty where the hub has none
     remote: tuple[str, ...] = ()  # its files
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Any]:
         folder = os.environ.get(VARIABLE)
         if folder:
             return read(self._local(Path(folder)))
@@ -61,14 +61,15 @@ def use(folder: str | Path) -> None:
     os.environ[VARIABLE] = str(Path(folder).resolve())
 
 
-def read(path: Path) -> list[Row]:
+def read(path: Path) -> list[Any]:
     try:
         return _read(path)
     except (OSError, ValueError) as error:
         raise UnmaskError(f"{path} cannot be read: {error}") from error
 
 
-def _read(path: Path) -> list[Row]:
+def _read(path: Path) -> list[Any]:
+    """A table of named values a record, but for files that are a plain list."""
     if path.suffix == ".parquet":
         return _parquet(path)
     raw = path.read_bytes()

@@ -49,7 +49,7 @@ class SudokuD1(Benchmark):
             made.append(Problem(f"sudoku-d1/{place}", ask(puzzle), f"<answer>{solution}</answer>", data))
         if self.subset == "all":
             return made
-        return [made[place] for place in self.chosen.rows() if isinstance(place, int)]
+        return [made[place] for place in self.chosen.rows()]
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
         """Sixteen cells: short of that filled up with blanks, beyond it cut."""

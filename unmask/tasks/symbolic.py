@@ -21,8 +21,7 @@ from pathlib import Path
 
 from unmask.core.errors import UnmaskError
 
-SECONDS = 3.0  # for one comparison
-STARTING = 60.0  # for the first, which loads the library
+SECONDS = 120.0  # the longest wait; the process ends itself by its own CPU time, which a busy machine does not change
 LONGEST = 400  # characters of an answer worth asking about
 
 
@@ -68,7 +67,7 @@ class Asker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        if self._exchange(json.dumps(["1", "1"]), STARTING) != "true":
+        if self._exchange(json.dumps(["1", "1"]), SECONDS) != "true":
             self.stop()
             raise UnmaskError("math-verify does not start: is unmask[math] installed whole?")
 
