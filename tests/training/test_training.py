@@ -109,9 +109,9 @@ def test_the_embedded_model_is_small_and_solves_countdown_it_never_saw() -> None
     sizes = [path.stat().st_size for path in folder.iterdir()]
     assert max(sizes) <= 15 * 2**20
     assert sum(sizes) <= 30 * 2**20
-    watched = drawn(dataclasses.replace(TINY, watch=(Share("countdown", 3),), problems=16))[0]
+    watched = drawn(dataclasses.replace(TINY, watch=(Share("countdown", 3),), problems=8))[0]
     counted = tally(model, watched.task, watched.problems, LowConfidence(), 64)
-    assert counted.accuracy >= 0.5  # 84 % over 256 validation problems: eight of sixteen are far below that
+    assert counted.accuracy >= 0.5  # 84 % over 256 validation problems
     assert counted.rows == 32
 
 
