@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unmask.core import Branch, Canvas, Denoiser, Frame, Noise, Schedule, Step, decoder
 from unmask.core.errors import UnmaskError
-from unmask.core.shapes import Columns, Float, Int
+from unmask.core.shapes import Columns, Float
 from unmask.decoders.path import check_temperature
 from unmask.policies.order import foremost
 from unmask.policies.score import READINGS, Likelihood
@@ -116,17 +116,13 @@ class OrderTokenSearch:
         candidates = Beams(after, children, beams.blocks[parent], beams.total[parent], beams.holes[parent])
 
         completions = [_complete(after, rest[parent], token)]
-        for sample in range(1, self.samples):
-            again = self._redraw(beliefs.rows(parent), children, step.number, places[parent], sample)
-            completions.append(_complete(after, rest[parent], again))
+        if self.samples > 1:  # the others come from each candidate's own stream
+            mine = beliefs.rows(parent), self.temperature, children, step.number, places[parent]
+            again, _ = pick(*mine, draws=self.samples, purpose="sample")
+            completions += [_complete(after, rest[parent], drawn) for drawn in again.unbind(2)[1:]]
         held = denoiser.hold(beams.canvas, fresh=rest)
         candidates = self._scored(held, candidates, completions, step)
         return self._prune(candidates, completions[0], parent, draw, step)
-
-    def _redraw(self, beliefs, noise: Noise, step: int, places: Columns, sample: int) -> Int[Tensor, "row at"]:
-        """A further completion, drawn from the candidate's own stream under the purpose `sample`."""
-        token, _ = pick(beliefs, self.temperature, noise, step, places, draws=sample + 1, purpose="sample")
-        return token[:, :, sample]
 
     def _scored(self, denoiser: Denoiser, beams: Beams, completions: list[Canvas], step: Step) -> Beams:
         """All completions of all candidates in one forward: the block hidden, its log p summed."""
