@@ -76,7 +76,7 @@ class Ray:
             count = _count(self.workers, on_gpu)
             need: Any = {"num_gpus": 1} if on_gpu else {"num_cpus": 1}
             made: Any = ray.remote(Actor).options(**need, max_restarts=0, max_task_retries=0)
-            hands = Hands(lambda: made.remote(1 / count))
+            hands = Hands(lambda: made.remote(1.0 if on_gpu else 1 / count))  # cores share their machine's memory
             try:
                 yield from _run(Queue(jobs, batches), hands, count)
             finally:
