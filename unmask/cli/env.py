@@ -16,7 +16,7 @@ from unmask.cli.app import app
 from unmask.core import UnmaskError
 from unmask.tasks import data, sandbox, task
 
-PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math-verify", "matplotlib")
+PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math-verify", "matplotlib", "ray")
 
 
 @app.command()
