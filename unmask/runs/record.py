@@ -1,0 +1,138 @@
+"""What a run remembers of one problem under one cell: a line of `records.jsonl`.
+
+    {"model": "tiny", "task": "countdown(level=3, …)", "task_version": 1, "decoder": "low-confidence(block=32, …)",
+     "length": 64, "seed": 0, "sample": 0, "problem": "countdown-00f1…", "prompt": …, "text": …, "answer": "87-28+35",
+     "key": "87-28+35", "right": true, "score": 1.0, "likelihood": -0.41, "cost": {"rows": 32, …}, "error": null,
+     "measured": {"calls": 32, "seconds": 0.2, …}}
+
+Everything outside `measured` is the same bytes whatever the batch, engine, worker or machine (CPU, float32).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from unmask.core.errors import UnmaskError
+
+FORMAT = 1  # of run.json and records.jsonl together
+
+
+class Cell(NamedTuple):
+    """One square of a grid."""
+
+    model: str
+    task: str
+    decoder: str
+    length: int
+
+
+class Name(NamedTuple):
+    """What makes a record the only one of its kind; records sort by it."""
+
+    model: str
+    task: str
+    decoder: str
+    length: int
+    seed: int
+    sample: int
+    problem: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the answer cost, in units no machine changes."""
+
+    rows: int = 0  # asked of the network: the paper's NFE divided by L
+    distinct: int = 0  # really computed: identical rows of one problem are computed once
+    positions: int = 0  # of the distinct rows, padding apart
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What differs from run to run."""
+
+    calls: int = 0  # of the network, which its batch shares
+    seconds: float = 0.0  # this problem's share of its batch's decoding
+    memory: int = 0  # most bytes in use on the device while its batch ran; 0 where the device does not say
+    time: str = ""  # when the record was made, by the wall clock, in UTC
+    worker: str = ""  # which process decoded it, as host:pid
+    batch: int = 0  # problems decoded together
+
+
+@dataclass(frozen=True)
+class Record:
+    model: str  # its spec, folder or hub id
+    task: str  # its spec, every setting written out
+    task_version: int  # changes when a grade or a prompt could
+    decoder: str  # its spec, every default written out for this length
+    length: int  # masks after the prompt
+    seed: int
+    sample: int  # 0 … n−1; sample i is what a run under reseed(seed, i) gives
+    problem: str  # its id
+    prompt: str  # as the model saw it, in its template; empty where it never saw it
+    text: str  # the answer: the chosen row, cut at end-of-text
+    answer: str | None  # what was read from the text; null where nothing could be
+    key: str | None  # texts with one key vote together; null where there is no text
+    right: bool | None  # null where nothing was graded
+    score: float | None  # 1 or 0, or a share where the task counts parts
+    likelihood: float | None  # the decoder's score of the chosen row; null where it is not finite
+    cost: Work
+    error: str | None  # a sentence where the problem could not be decoded or graded
+    measured: Measured
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.model, self.task, self.decoder, self.length)
+
+    @property
+    def name(self) -> Name:
+        return Name(self.model, self.task, self.decoder, self.length, self.seed, self.sample, self.problem)
+
+    def line(self) -> bytes:
+        """As it stands in the file."""
+        said = asdict(self)
+        try:
+            return json.dumps(said, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        except UnicodeEncodeError:  # half a surrogate pair has no UTF-8; its escape reads back as it was
+            return json.dumps(said, allow_nan=False).encode() + b"\n"
+
+    def lasting(self) -> dict[str, Any]:
+        """All but what was measured: what two runs of one spec have in common."""
+        said = asdict(self)
+        del said["measured"]
+        return said
+
+
+def read_record(line: bytes | str) -> Record:
+    """Raises ValueError where the line is not a whole record."""
+    said = json.loads(line)
+    if not isinstance(said, dict) or said.keys() != _FIELDS:
+        missing = sorted(_FIELDS - said.keys()) if isinstance(said, dict) else []
+        raise ValueError(f"no {missing[0]!r}" if missing else "not a record")
+    try:
+        return Record(**{**said, "cost": Work(**said["cost"]), "measured": Measured(**said["measured"])})
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+_FIELDS = {field.name for field in fields(Record)}
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else None
+
+
+def trace_file(name: Name) -> str:
+    """Where a record's trace lies inside the run's folder."""
+    words = json.dumps(name).encode()
+    return f"traces/{blake2b(words, digest_size=8).hexdigest()}.jsonl"
+
+
+def check_format(said: Any, where: str) -> None:
+    if said != FORMAT:
+        raise UnmaskError(f"{where} is a run of format {said!r}: this unmask reads format {FORMAT}")

@@ -1,0 +1,238 @@
+"""A run's folder: `run.json` says what runs, `records.jsonl` grows by whole lines. Killed anywhere, it can go on.
+
+One process writes at a time (a lock says so). A line counts once its newline is on the disk; what follows the last
+newline was torn by a crash, is dropped, and its problem is done again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unmask.core.errors import UnmaskError
+from unmask.runs.record import Name, Record, check_format, read_record
+
+HEAD, RECORDS, LOCK = "run.json", "records.jsonl", ".lock"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as its readers see it."""
+
+    folder: Path
+    head: dict[str, Any]  # run.json
+    records: list[Record]  # sorted by name, whatever order they were made in
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return self.head["spec"]
+
+
+def read_run(folder: str | os.PathLike[str]) -> Run:
+    """A finished run, or one that is still growing."""
+    folder = Path(folder)
+    head = read_head(folder)
+    if head is None:
+        raise UnmaskError(f"{str(folder)!r} is not a run: it has no {HEAD}")
+    records, _ = read_records(folder / RECORDS)
+    return Run(folder, head, sorted(records, key=lambda record: record.name))
+
+
+def read_head(folder: Path) -> dict[str, Any] | None:
+    path = folder / HEAD
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise UnmaskError(f"{str(path)!r} is not JSON: it was not written by unmask, or was changed since") from None
+    if not isinstance(said, dict) or "spec" not in said:
+        raise UnmaskError(f"{str(path)!r} is not a run's head: it says no spec")
+    check_format(said.get("format"), repr(str(folder)))
+    return said
+
+
+def read_records(path: Path) -> tuple[list[Record], int]:
+    """The records, and how many bytes of the file they fill: the rest was torn off."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return [], 0
+    except OSError as error:
+        raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    lines = raw.split(b"\n")
+    torn = len(lines.pop())
+    found: dict[Name, Record] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            record = read_record(line)
+        except (ValueError, RecursionError) as error:
+            if number == len(lines) and not torn:  # a crash of the machine may leave a last line of zeros
+                torn = len(line) + 1
+                break
+            raise UnmaskError(
+                f"line {number} of {str(path)!r} is no record ({_first(error)}): put it right or take it out, "
+                "and its problem is done again"
+            ) from None
+        if record.name in found and found[record.name].error is None:
+            raise UnmaskError(f"line {number} of {str(path)!r} repeats a record that an earlier line holds")
+        found.pop(record.name, None)  # a failure may be tried again: the later line counts
+        found[record.name] = record
+    return list(found.values()), len(raw) - torn
+
+
+def _first(error: Exception) -> str:
+    return str(error).split("\n")[0][:80]
+
+
+@dataclass
+class Store:
+    """A run's folder, held open for writing."""
+
+    folder: Path
+    head: dict[str, Any]
+    records: list[Record] = field(repr=False)  # that were there when it was opened
+    _file: int = field(repr=False)
+
+    def append(self, records: Iterable[Record]) -> None:
+        """On the disk when this returns; where it cannot be, the file stays as it was."""
+        before = os.fstat(self._file).st_size
+        try:
+            _write(self._file, b"".join(record.line() for record in records))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, before)
+                os.fsync(self._file)
+            raise _refusal(self.folder, error) from None
+
+
+@contextlib.contextmanager
+def open_store(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator[Store]:
+    """Begin the run that `head` describes, or go on with it; another run's folder is refused."""
+    folder = Path(folder)
+    with contextlib.ExitStack() as stack:
+        try:
+            _make(folder)
+            lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            stack.callback(os.close, lock)
+            _hold(lock, folder)
+            head = _agree(folder, head)
+            records, size = read_records(folder / RECORDS)
+            file = os.open(folder / RECORDS, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            stack.callback(os.close, file)
+            if os.fstat(file).st_size > size:
+                os.ftruncate(file, size)
+            os.fsync(file)
+            _sync_folder(folder)
+        except OSError as error:
+            raise _refusal(folder, error) from None
+        yield Store(folder, head, records, file)
+
+
+def _make(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UnmaskError(f"{str(folder)!r} is a file: a run needs a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    strangers = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
+    if strangers and HEAD not in strangers:
+        raise UnmaskError(f"{str(folder)!r} holds {sorted(strangers)[0]!r} and no run: choose an empty folder")
+
+
+def _hold(lock: int, folder: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
+        who = f" (process {holder})" if holder else ""
+        raise UnmaskError(
+            f"another process{who} is writing to {str(folder)!r}: wait for it or choose another"
+        ) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+
+
+def _agree(folder: Path, head: dict[str, Any]) -> dict[str, Any]:
+    """The head that stands in the folder: this one, or the one the run began with."""
+    there = read_head(folder)
+    if there is None:
+        write_whole(folder / HEAD, json.dumps(head, ensure_ascii=False, indent=1) + "\n")
+        return head
+    here = json.loads(json.dumps(head["spec"]))  # tuples are lists on the disk
+    if there["spec"] != here:
+        raise UnmaskError(
+            f"{str(folder)!r} holds another run ({difference(there['spec'], here)}): "
+            "choose another folder, or ask for the same run"
+        )
+    return there
+
+
+def difference(there: dict[str, Any], here: dict[str, Any]) -> str:
+    """What two specs do not share, in a sentence's words."""
+    keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
+    return "; ".join(f"{key}: {_said(there.get(key), here.get(key))}" for key in keys)
+
+
+def _said(there: Any, here: Any) -> str:
+    if isinstance(there, list) and isinstance(here, list):
+        gone, come = [x for x in there if x not in here], [x for x in here if x not in there]
+        if gone or come:
+            there, here = gone or "nothing more", come or "nothing more"
+    return f"{_short(there)} there, {_short(here)} here"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    return str(value) if len(str(value)) <= 200 else str(value)[:199] + "…"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Appears whole or not at all, and is on the disk when this returns."""
+    part = path.with_name(f".{path.name}.part")
+    file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    try:
+        _write(file, text.encode())
+    finally:
+        os.close(file)
+    part.replace(path)
+    _sync_folder(path.parent)
+
+
+def _write(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:  # the system may take less than it was given
+        rest = rest[os.write(file, rest) :]
+    os.fsync(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Names of new files are part of the folder, and need their own way to the disk."""
+    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full: make room",
+    errno.EDQUOT: "the disk quota is used up: make room",
+    errno.EFBIG: "the file may not grow further: raise its limit",
+    errno.EROFS: "the file system is read-only: choose another folder",
+    errno.EACCES: "permission is missing: choose another folder",
+    errno.EPERM: "permission is missing: choose another folder",
+}
+
+
+def _refusal(folder: Path, error: OSError) -> UnmaskError:
+    why = _REASONS.get(error.errno or 0, error.strerror)
+    return UnmaskError(f"the run in {str(folder)!r} cannot be written ({why}); every whole record there is kept")
