@@ -18,6 +18,7 @@ from unmask.report.statistics import (
     majority,
     mcnemar,
     pass_at_k,
+    sign_flip,
     together,
 )
 
@@ -60,6 +61,27 @@ def test_the_exact_mcnemar_is_scipys_binomial_test():
         ours = mcnemar(better, worse)
         theirs = stats.binomtest(better, better + worse, 0.5).pvalue if better + worse else 1.0
         assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+def test_with_one_draw_a_problem_flipping_signs_is_mcnemar():
+    for better, worse in itertools.product(range(9), repeat=2):
+        assert sign_flip([1.0] * better + [-1.0] * worse + [0.0] * 3) == mcnemar(better, worse)
+
+
+def test_with_several_draws_flipping_signs_is_scipys_permutation_test():
+    for seed in range(8):
+        change = np.random.default_rng(seed).integers(-4, 6, 9) / 4
+        theirs = stats.permutation_test((change, np.zeros(9)), lambda a, b: np.mean(a - b), permutation_type="samples")
+        assert sign_flip(list(change)) == pytest.approx(theirs.pvalue, abs=1e-9)
+    assert sign_flip([1 / 3, -1 / 3]) == 1.0
+    assert sign_flip([]) == 1.0
+
+
+def test_many_draws_of_many_problems_are_as_good_as_normal():
+    change = np.random.default_rng(3).integers(-200, 220, 500) / 256
+    close = sign_flip(list(change))
+    rounded = sign_flip(list(np.round(change * 8) / 8))
+    assert close == pytest.approx(rounded, rel=0.05)
 
 
 def test_a_standard_error_is_over_problems_not_over_draws():
