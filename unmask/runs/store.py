@@ -114,6 +114,13 @@ class Store:
                 os.fsync(self._file)
             raise _refusal(self.folder, error) from None
 
+    def keep(self, path: Path, text: str) -> None:
+        """A file beside the records."""
+        try:
+            write_whole(self.folder / path, text)
+        except OSError as error:
+            raise _refusal(self.folder, error) from None
+
 
 @contextlib.contextmanager
 def open_store(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator[Store]:

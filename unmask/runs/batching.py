@@ -1,0 +1,99 @@
+"""How many problems are decoded together: as many as fit the memory and still make each of them quicker.
+
+Results do not depend on it; time and memory do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from unmask.core import UnmaskError
+from unmask.models.memory import free
+
+FIRST, MOST = 4, 256
+SHARE = 0.8  # of the free memory that is used unless a budget is given
+QUICKER = 0.95  # a larger batch has to bring a problem's time down to this share
+
+
+@dataclass
+class Fit:
+    size: int
+    most: int = MOST
+    pace: float | None = None  # seconds a problem at half this size
+
+
+class Batches:
+    """Sizes by shape of the work: starts small, doubles while that pays, never returns to what did not fit."""
+
+    def __init__(self, fixed: int | None = None):
+        if fixed is not None and fixed < 1:
+            raise UnmaskError(f"batch={fixed} does not work: choose 1 or more")
+        self.fixed = fixed
+        self._fits: dict[tuple[str, str, int], Fit] = {}
+
+    def size(self, shape: tuple[str, str, int]) -> int:
+        return self._fits.setdefault(shape, Fit(self.fixed or FIRST)).size
+
+    def saw(self, shape: tuple[str, str, int], tried: int, fitted: int, roomy: bool, seconds: float) -> None:
+        fit = self._fits[shape]
+        if fitted < tried:
+            fit.size = fit.most = min(fit.most, fitted)
+        elif self.fixed is None and tried == fit.size < fit.most:
+            self._grow(fit, roomy, seconds / tried)
+
+    def _grow(self, fit: Fit, roomy: bool, pace: float) -> None:
+        if fit.pace is not None and pace > QUICKER * fit.pace:
+            fit.most = fit.size  # the last doubling did not pay: further ones will not
+        elif roomy:
+            fit.pace, fit.size = pace, min(2 * fit.size, fit.most)
+
+
+class Gauge:
+    """Memory in use on a device, against a budget."""
+
+    def __init__(self, device: torch.device, budget: int | None, share: float = 1.0):
+        self.device = device
+        spare = free(device)
+        self.budget = budget if spare is None or budget is not None else self.used() + int(SHARE * share * spare)
+
+    def used(self) -> int:
+        if self.device.type == "cuda":
+            return torch.cuda.memory_allocated(self.device)
+        return _status("VmRSS")
+
+    def begin(self) -> int:
+        """Forget the peak; the level work starts from."""
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        else:
+            with contextlib.suppress(OSError):
+                Path("/proc/self/clear_refs").write_text("5")
+        return self.used()
+
+    def peak(self) -> int:
+        """0 where the system does not say."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device)
+        return _status("VmHWM")
+
+    def roomy(self, base: int, peak: int) -> bool:
+        """Whether twice the work would stay inside the budget."""
+        return self.budget is None or base + 2 * (peak - base) <= self.budget
+
+
+def _status(key: str) -> int:
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), 0)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "allocate memory" in str(error)  # a CPU's way to say it

@@ -1,0 +1,60 @@
+"""Where a run stands, cell by cell, while its records come in."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from unmask.runs.record import Cell, Record
+
+
+@dataclass
+class Standing:
+    """Of one cell. A problem that failed counts as wrong."""
+
+    scores: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # by problem
+    records: int = 0
+    rows: int = 0
+    failed: int = 0
+
+    def add(self, record: Record) -> None:
+        self.scores[record.problem].append(record.score or 0.0)
+        self.records += 1
+        self.rows += record.cost.rows
+        self.failed += record.error is not None
+
+    @property
+    def accuracy(self) -> float:
+        """Mean score in percent, each problem counting once."""
+        means = self._means()
+        return 100 * sum(means) / len(means)
+
+    @property
+    def error(self) -> float:
+        """Its standard error; of one problem there is none."""
+        return 100 * standard_error(self._means())
+
+    def said(self) -> str:
+        within = "" if math.isnan(self.error) else f" ± {self.error:.1f}"
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.accuracy:.1f}{within} % (n={len(self.scores)}), {self.rows / self.records:.0f} rows{failed}"
+
+    def _means(self) -> list[float]:
+        return [sum(mine) / len(mine) for mine in self.scores.values()]
+
+
+def standings(records: Iterable[Record]) -> dict[Cell, Standing]:
+    found: dict[Cell, Standing] = defaultdict(Standing)
+    for record in records:
+        found[record.cell].add(record)
+    return dict(found)
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Of a mean."""
+    if len(values) < 2:
+        return math.nan
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
