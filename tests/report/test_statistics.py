@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from unmask.policies.choice import by_majority
+from unmask.report import statistics
 from unmask.report.statistics import (
     Estimate,
     across,
@@ -77,11 +78,11 @@ def test_with_several_draws_flipping_signs_is_scipys_permutation_test():
     assert sign_flip([]) == 1.0
 
 
-def test_many_draws_of_many_problems_are_as_good_as_normal():
-    change = np.random.default_rng(3).integers(-200, 220, 500) / 256
-    close = sign_flip(list(change))
-    rounded = sign_flip(list(np.round(change * 8) / 8))
-    assert close == pytest.approx(rounded, rel=0.05)
+def test_past_a_size_the_normal_law_is_as_good(monkeypatch: pytest.MonkeyPatch):
+    change = list(np.random.default_rng(3).integers(-60, 70, 300) / 64)
+    exact = sign_flip(change)
+    monkeypatch.setattr(statistics, "WORK", 0)
+    assert sign_flip(change) == pytest.approx(exact, rel=0.01)
 
 
 def test_a_standard_error_is_over_problems_not_over_draws():

@@ -12,6 +12,8 @@ from unmask.core.registry import Call, parse
 from unmask.runs.record import Cell
 from unmask.tasks import task
 
+BUYING = ("beams", "n", "samples", "interval", "steps")
+
 
 @cache
 def decoder_label(full: str, length: int) -> str:
@@ -59,6 +61,18 @@ def row(spec: str, by_meaning: dict[tuple[int, str], Cell]) -> dict[int, Cell]:
     return {length: cell for length, cell in at.items() if cell is not None}
 
 
+def family(label: str) -> str:
+    """A label without the settings that buy more compute: what a sweep over them has in common."""
+    try:
+        return _text(_without(parse(label), BUYING))
+    except UnmaskError:
+        return label
+
+
+def _without(call: Call, keys: Iterable[str]) -> Call:
+    return Call(call.name, {key: _without(value, keys) for key, value in call.settings.items() if key not in keys})
+
+
 def _shorten(full: str, read: Callable[[str], str | None]) -> str:
     try:
         call = parse(full)
@@ -77,10 +91,13 @@ def _without_defaults(call: Call, same: Callable[[Call], bool]) -> Call:
             call = trial
     for key, value in call.settings.items():
         if value.settings:
-            settings = call.settings
-            inner = _without_defaults(value, lambda trial, key=key: same(Call(call.name, settings | {key: trial})))
-            call = Call(call.name, settings | {key: inner})
+            inner = _without_defaults(value, lambda trial, key=key, call=call: same(_with(call, key, trial)))
+            call = _with(call, key, inner)
     return call
+
+
+def _with(call: Call, key: str, value: Call) -> Call:
+    return Call(call.name, call.settings | {key: value})
 
 
 def _still(same: Callable[[Call], bool], trial: Call) -> bool:
