@@ -14,6 +14,7 @@ from unmask.runs.record import Measured, Record, Work
 from unmask.runs.store import Run
 from unmask.tasks import task
 
+WORDS = ("so", "then", "we", "add", "subtract", "multiply", "and", "carry", "the", "rest")
 SKILL = {"low-confidence": 0.35, "random": 0.2, "order-token-search": 0.55, "vote": 0.45}
 
 
@@ -32,7 +33,7 @@ def record(
     hard = random.Random(f"{of} {problem}").random()
     right = draw.random() < SKILL.get(decoder.name(made), 0.4) + 0.3 * (0.5 - hard) + length / 1000
     answer = str(problem) if right else str(draw.randrange(3))
-    words = " ".join(draw.choice("so then we add subtract multiply and carry the rest".split()) for _ in range(40))
+    words = " ".join(draw.choice(WORDS) for _ in range(40))
     fields = {
         "model": model,
         "task": task.spec(task.make(of)),

@@ -25,7 +25,9 @@ def report(
     against: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Compare with this decoder; low-confidence without it.")
     ] = None,
-    timing: Annotated[bool, typer.Option("--timing", help="Also show seconds and memory, which no two runs share.")] = False,
+    timing: Annotated[
+        bool, typer.Option("--timing", help="Also show seconds and memory, which no two runs share.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Tables, plots and pages of runs.

@@ -51,7 +51,9 @@ def find_row(group: Group, spec: str) -> Row | None:
 
 def compare_rows(group: Group, baseline: str) -> Iterator[Pair]:
     before = find_row(group, baseline)
-    for row in group.rows if before is not None else ():
+    if before is None:
+        return
+    for row in group.rows:
         common = [length for length in row.results if length in before.results]
         if row.samples == before.samples and all(row.cells[length] == before.cells[length] for length in common):
             continue

@@ -17,10 +17,9 @@ from rich.text import Text
 from unmask.report.tables import BEST, SECOND, Entry, Table
 
 _STYLES = {BEST: "bold", SECOND: "underline"}
-_COLUMNS = (
-    "model task task_version decoder spec vote length problems draws failed "
-    "accuracy error score score_error rows distinct positions"
-).split()
+_CELL = ("model", "task", "task_version", "decoder", "spec", "vote", "length", "problems", "draws", "failed")
+_FIGURES = ("accuracy", "error", "score", "score_error", "rows", "distinct", "positions")
+_COLUMNS = (*_CELL, *_FIGURES)
 
 
 def terminal(tables: Sequence[Table], console: Console) -> None:

@@ -20,7 +20,20 @@ from unmask.report.results import Group, natural
 from unmask.report.tables import BEST, SECOND, Entry, Table
 
 STATIC = Path(__file__).with_name("static")
-FIELDS = ("cell", "problem", "seed", "sample", "prompt", "text", "answer", "right", "score", "likelihood", "rows", "error")
+FIELDS = (
+    "cell",
+    "problem",
+    "seed",
+    "sample",
+    "prompt",
+    "text",
+    "answer",
+    "right",
+    "score",
+    "likelihood",
+    "rows",
+    "error",
+)
 TITLE = "unmask report"
 
 

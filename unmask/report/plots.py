@@ -16,7 +16,7 @@ from unmask.report.tables import is_drawn
 # Okabe and Ito's colours, which stay apart for every kind of sight; then the same again with other marks.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKS = "osD^vP*X"
-STYLE = {
+STYLE: Any = {
     "svg.hashsalt": "unmask",
     "text.parse_math": False,  # names are not formulas
     "axes.spines.top": False,
@@ -52,7 +52,7 @@ def plots(groups: Sequence[Group]) -> list[Plot]:
         if len(rows) > 1 or len(group.lengths) > 1:
             made.append(_against_rows(group, rows, number))
         if len(group.lengths) > 1:
-            lines = tuple((row.label, _points(row, by_length=True)) for row in rows)
+            lines = tuple((row.label, _points(row, True)) for row in rows)
             made.append(Plot(f"{number}-length", _title(group), "length", True, lines))
         made += _passes(group, number)
     return [plot for plot in made if plot.lines]
@@ -61,12 +61,15 @@ def plots(groups: Sequence[Group]) -> list[Plot]:
 def _against_rows(group: Group, rows: Sequence[Row], number: int) -> Plot:
     """A line joins a decoder's lengths; where one length was swept over settings, it joins those instead."""
     if len(group.lengths) == 1:
-        families: dict[str, list[Point]] = {}
+        families: dict[str, list[Row]] = {}
         for row in rows:
-            families.setdefault(_family(row), []).extend(_points(row, by_length=False))
-        swept = tuple((family, tuple(sorted(points, key=lambda p: p.x))) for family, points in families.items())
+            families.setdefault(_family(row), []).append(row)
+        swept = tuple(
+            (name if len(some) > 1 else some[0].label, tuple(point for row in some for point in _points(row, False)))
+            for name, some in families.items()  # rows come cheapest first
+        )
         return Plot(f"{number}-rows", f"{_title(group)}, L={group.lengths[0]}", "rows (NFE ÷ L)", False, swept)
-    lines = tuple((row.label, _points(row, by_length=False)) for row in rows)
+    lines = tuple((row.label, _points(row, False)) for row in rows)
     return Plot(f"{number}-rows", _title(group), "rows (NFE ÷ L)", False, lines)
 
 
@@ -76,7 +79,7 @@ def _passes(group: Group, number: int) -> Iterable[Plot]:
         for row in group.rows:
             curve = pass_curve(group.records[row.cells[length]]) if is_drawn(row, length) else {}
             if len(curve) > 1:
-                lines.append((row.label, tuple(Point(k, found) for k, found in curve.items())))
+                lines.append((row.label, tuple(Point(float(k), found) for k, found in curve.items())))
         yield Plot(f"{number}-pass-{length}", f"{_title(group)}, pass@k, L={length}", "k", True, tuple(lines))
 
 
@@ -92,7 +95,7 @@ def _title(group: Group) -> str:
 
 def _points(row: Row, by_length: bool) -> tuple[Point, ...]:
     pairs = ((length if by_length else one.cost["rows"], one.accuracy) for length, one in row.results.items())
-    return tuple(Point(x, found) for x, found in pairs if found.value is not None and x > 0)
+    return tuple(Point(float(x), found) for x, found in pairs if found.value is not None and x > 0)
 
 
 def draw(plot: Plot, kind: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -14,6 +14,7 @@ from unmask.report import formats, page
 from unmask.report.compare import Pair, choose_baseline
 from unmask.report.plots import Plot, draw, plots
 from unmask.report.results import Group, gather
+from unmask.report.settings import said, shared_settings
 from unmask.report.tables import Table, as_json, pairs_of, tables
 from unmask.runs.store import Run, read_run
 
@@ -24,6 +25,7 @@ class Report:
 
     groups: Sequence[Group]  # one a model and task
     baseline: str | None  # what the others are compared with
+    settings: Mapping[str, Any]  # that all runs share and that are not the usual ones
     timing: bool = False  # also show what was measured, which no two runs share
 
     @cached_property
@@ -32,7 +34,7 @@ class Report:
 
     @cached_property
     def tables(self) -> list[Table]:
-        return tables(self.groups, self.pairs, self.baseline, self.timing)
+        return tables(self.groups, self.pairs, self.baseline, said(self.settings), self.timing)
 
     @cached_property
     def plots(self) -> list[Plot]:
@@ -54,7 +56,8 @@ class Report:
         return [(label, " · ".join(fulls)) for label, fulls in by_label.items()]
 
     def json(self) -> dict[str, Any]:
-        return {"format": 1, "against": self.baseline, "cells": as_json(self.groups, self.pairs)}
+        head = {"format": 1, "settings": dict(self.settings), "against": self.baseline}
+        return head | {"cells": as_json(self.groups, self.pairs)}
 
     def markdown(self) -> str:
         return formats.markdown(self.tables, self.legend)
@@ -76,7 +79,7 @@ def report(runs: Sequence[Run], against: str | None = None, timing: bool = False
     if not groups:
         names = ", ".join(repr(str(run.folder)) for run in runs)
         raise UnmaskError(f"nothing is recorded yet in {names}")
-    return Report(groups, choose_baseline(groups, against), timing)
+    return Report(groups, choose_baseline(groups, against), shared_settings(runs), timing)
 
 
 def read(folders: Sequence[str | PathLike[str]]) -> list[Run]:

@@ -107,7 +107,7 @@ def result_of(records: Sequence[Record]) -> Result:
             right.setdefault(record.problem, []).append(float(record.error is None and bool(record.right)))
             score.setdefault(record.problem, []).append(_score(record))
     failed = sum(record.error is not None for record in records)
-    return Result(_means(right), _means(score), _cost(records, 1), len(records), failed)
+    return Result(_means(right), _means(score), _cost(records, 1.0), len(records), failed)
 
 
 def result_of_votes(records: Sequence[Record]) -> Result:

@@ -30,16 +30,18 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def tables(groups: Sequence[Group], pairs: Sequence[Pair], baseline: str | None, timing: bool = False) -> list[Table]:
-    made = [table for group in groups for table in _of_group(group, pairs, baseline)]
+def tables(
+    groups: Sequence[Group], pairs: Sequence[Pair], baseline: str | None, settings: str = "", timing: bool = False
+) -> list[Table]:
+    made = [table for group in groups for table in _of_group(group, pairs, baseline, settings)]
     made += [table for model in sorted({group.model for group in groups}) for table in _averages(groups, model)]
     if timing:
         made += [_timing(group) for group in groups]
     return made
 
 
-def _of_group(group: Group, pairs: Sequence[Pair], baseline: str | None) -> Iterable[Table]:
-    yield _accuracy(group)
+def _of_group(group: Group, pairs: Sequence[Pair], baseline: str | None, settings: str) -> Iterable[Table]:
+    yield _accuracy(group, settings)
     if group.counts_parts:
         yield _parts(group)
     mine = [pair for pair in pairs if pair.group is group]
@@ -49,7 +51,7 @@ def _of_group(group: Group, pairs: Sequence[Pair], baseline: str | None) -> Iter
         yield from _pass(group, length)
 
 
-def _accuracy(group: Group) -> Table:
+def _accuracy(group: Group, settings: str) -> Table:
     many = len(group.lengths) > 1
     head = ("decoder", *(f"L={length}" for length in group.lengths), *(["average"] if many else []), "rows", "n")
     body = []
@@ -59,7 +61,7 @@ def _accuracy(group: Group) -> Table:
         figures += [_figure(row.accuracy if whole else None)] if many else []
         body.append((Entry(row.label), *figures, Entry(_prices(group, row)), Entry(_problems(row))))
     title = f"{group.model} · {group.name} · accuracy, %"
-    return Table("accuracy", title, head, _ranked(body, range(1, len(head) - 2)), tuple(_notes(group)))
+    return Table("accuracy", title, head, _ranked(body, range(1, len(head) - 2)), tuple(_notes(group, settings)))
 
 
 def _parts(group: Group) -> Table:
@@ -116,8 +118,8 @@ def _paired(group: Group, pairs: Sequence[Pair], baseline: str) -> Table:
             )
         )
     notes = (
-        "Paired on the same problems: interval by a bootstrap over problems, p by the exact McNemar test (its sign-flip "
-        "form where problems have several draws), not corrected for the number of comparisons.",
+        "Paired on the same problems: interval by a bootstrap over problems, p by the exact McNemar test (its "
+        "sign-flip form where problems have several draws), not corrected for the number of comparisons.",
     )
     return Table("paired", f"{group.model} · {group.name} · against {baseline}", head, tuple(body), notes)
 
@@ -155,11 +157,13 @@ def _timing(group: Group) -> Table:
     return Table("timing", f"{group.model} · {group.name} · timing", head, tuple(body), notes)
 
 
-def _notes(group: Group) -> Iterable[str]:
+def _notes(group: Group, settings: str) -> Iterable[str]:
+    if settings:
+        yield settings
     results = [result for row in group.rows for result in row.results.values()]
     failed = sum(result.failed for row in group.rows if row.samples == 1 for result in row.results.values())
     if failed:
-        yield f"{failed} {'record holds' if failed == 1 else 'records hold'} an error and count as wrong."
+        yield f"{failed} {'record' if failed == 1 else 'records'} failed: wrong in every figure."
     if len({frozenset(result.right) for result in results}) > 1:
         yield "Cells cover different problems: only the paired comparison is like for like."
     if any(row.samples > 1 for row in group.rows):
@@ -209,32 +213,34 @@ def pairs_of(groups: Sequence[Group], baseline: str | None) -> list[Pair]:
 
 def as_json(groups: Sequence[Group], pairs: Sequence[Pair]) -> list[dict[str, Any]]:
     """One object a cell, with everything the tables show."""
-    found = []
-    for group in groups:
-        for row in group.rows:
-            for length, result in row.results.items():
-                cell = row.cells[length]
-                against = next((p for p in pairs if p.group is group and p.row is row and p.length == length), None)
-                curve = pass_curve(group.records[cell]) if row.samples == 1 else {}
-                found.append(
-                    {
-                        "model": group.model,
-                        "task": group.task,
-                        "task_version": group.version,
-                        "decoder": row.label,
-                        "spec": cell.decoder,
-                        "vote": row.samples if row.samples > 1 else None,
-                        "length": length,
-                        "problems": result.accuracy.n,
-                        "draws": result.draws,
-                        "failed": result.failed,
-                        "accuracy": result.accuracy.value,
-                        "error": result.accuracy.error,
-                        "score": result.parts.value,
-                        "score_error": result.parts.error,
-                        **result.cost,
-                        "pass": {str(k): one.value for k, one in curve.items()} if len(curve) > 1 else {},
-                        "against": against and against.json(),
-                    }
-                )
-    return found
+    compared = {(id(pair.group), id(pair.row), pair.length): pair for pair in pairs}
+    return [
+        _cell(group, row, length, compared.get((id(group), id(row), length)))
+        for group in groups
+        for row in group.rows
+        for length in row.results
+    ]
+
+
+def _cell(group: Group, row: Row, length: int, pair: Pair | None) -> dict[str, Any]:
+    result, cell = row.results[length], row.cells[length]
+    curve = pass_curve(group.records[cell]) if row.samples == 1 else {}
+    return {
+        "model": group.model,
+        "task": group.task,
+        "task_version": group.version,
+        "decoder": row.label,
+        "spec": cell.decoder,
+        "vote": row.samples if row.samples > 1 else None,
+        "length": length,
+        "problems": result.accuracy.n,
+        "draws": result.draws,
+        "failed": result.failed,
+        "accuracy": result.accuracy.value,
+        "error": result.accuracy.error,
+        "score": result.parts.value,
+        "score_error": result.parts.error,
+        **result.cost,
+        "pass": {str(k): one.value for k, one in curve.items()} if len(curve) > 1 else {},
+        "against": pair and pair.json(),
+    }

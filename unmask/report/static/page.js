@@ -41,7 +41,7 @@ function make(tag, text, kind) {
 }
 
 function fill(name, options, chosen) {
-  const select = form.elements[name];
+  const select = form.elements.namedItem(name); // .length is the collection's own
   select.replaceChildren(...options.map(([value, text]) => {
     const option = make("option", text);
     option.value = value;
