@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from unmask.runs.batching import Batches
 
@@ -86,8 +86,9 @@ class Done:
         return cls(**{**said, "answers": tuple(Answer(**one) for one in said["answers"])})
 
 
+@runtime_checkable
 class Engine(Protocol):
-    def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done]]:
+    def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done], None, None]:
         """Answers as they come, each job cut into batches. Closing the iterator ends the workers."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from unmask.runs.output import Output
 from unmask.runs.prompt import Prompt, read_prompt
 from unmask.runs.record import finite
 from unmask.runs.settings import Settings
-from unmask.tasks import task
+from unmask.tasks import Task, task
 from unmask.version import __version__
 
 
@@ -48,7 +48,7 @@ class Worker:
 
     def run(self, job: Job) -> Done:
         model, gauge = self._model(job)
-        generation = Generation(model, _settings(job), key=task.make(job.task).key)
+        generation = Generation(model, _settings(job), key=_key(task.make(job.task)))
         base, began = gauge.begin(), time.perf_counter()
         read = [_read(model, problem, job.length) for problem in job.problems]
         prompts = [prompt for prompt in read if isinstance(prompt, Prompt)]
@@ -116,6 +116,18 @@ class Worker:
 def _settings(job: Job) -> Settings:
     made, seed = decoder.make(job.decoder), reseed(job.seed, job.sample)
     return Settings(made, job.length, seed, job.guidance, job.suppress, job.early_end, job.stop)
+
+
+def _key(made: Task) -> Callable[[str], str]:
+    """A text whose key cannot be had votes for itself; grading will say what is wrong with it."""
+
+    def key(text: str) -> str:
+        try:
+            return made.key(text)
+        except Exception:  # whatever a reader of answers stumbles over
+            return text
+
+    return key
 
 
 def _read(model: Model, problem: Asked, length: int) -> Prompt | str:

@@ -10,7 +10,7 @@ from unmask.runs.worker import Worker
 
 
 class Local:
-    def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done]]:
+    def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done], None, None]:
         worker = Worker()
         for job in jobs:
             start = 0

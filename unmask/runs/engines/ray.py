@@ -69,7 +69,7 @@ class Ray:
             raise UnmaskError(f"workers={workers} does not work: choose 1 or more")
         self.workers, self.address = workers, address
 
-    def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done]]:
+    def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done], None, None]:
         jobs = list(jobs)
         with _cluster(self.address, self.workers):
             on_gpu = jobs[0].device == "cuda"
@@ -113,7 +113,7 @@ class Queue:
         if len(job.problems) > 1:
             self._again += [job.part(place, place + 1) for place in range(len(job.problems))]
             return None
-        (problem,) = job.problems
+        problem = next(iter(job.problems))
         name = (job.model, job.task, job.decoder, job.length, job.seed, job.sample, problem.id)
         self._deaths[name] = self._deaths.get(name, 0) + 1
         if self._deaths[name] < DEATHS:

@@ -1,0 +1,236 @@
+"""A run's folder survives: torn lines, two writers, full disks, folders that cannot be written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from unmask.core import UnmaskError
+from unmask.runs import store as store_module
+from unmask.runs.record import Measured, Record, Work, read_record
+from unmask.runs.store import RECORDS, open_store, read_records, read_run
+
+HEAD = {"format": 1, "unmask": "0", "created": "now", "machine": {}, "deterministic": True, "spec": {"seeds": [0]}}
+
+
+def record(problem: str = "p1", **changes) -> Record:
+    made = Record(
+        *("toy", "countdown", 1, "low-confidence", 8, 0, 0, problem, "Q", "line one\nline two – ½", "1", "1"),
+        *(True, 1.0, -0.1, Work(4, 4, 32), None, Measured(4, 0.01, 0, "2026-01-01T00:00:00.000+00:00", "here:1", 2)),
+    )
+    return replace(made, **changes)
+
+
+def filled(out: Path, count: int = 5) -> list[Record]:
+    made = [record(f"p{i}") for i in range(count)]
+    with open_store(out, HEAD) as store:
+        store.append(made)
+    return made
+
+
+@pytest.mark.parametrize("text", ["", "a\nb\r\n\u2028c", "\ud800 half a pair", '"}{', "\x00"])
+def test_a_record_reads_back_as_it_was(text: str):
+    made = record(text=text, key=None, right=None, likelihood=None)
+    assert read_record(made.line()) == made
+    assert made.line().count(b"\n") == 1
+
+
+def test_records_come_sorted_whatever_order_they_were_written_in(out: Path):
+    with open_store(out, HEAD) as store:
+        for problem in ("b", "c", "a"):
+            store.append([record(problem)])
+    assert [one.problem for one in read_run(out).records] == ["a", "b", "c"]
+
+
+def test_a_line_torn_anywhere_is_dropped_and_nothing_else(out: Path):
+    made = filled(out)
+    whole = (out / RECORDS).read_bytes()
+    last = len(made[-1].line())
+    for cut in (1, 2, *range(3, last, 29), last - 1):
+        (out / RECORDS).write_bytes(whole[:-cut])
+        with open_store(out, HEAD) as store:
+            assert store.records == made[:-1]
+            store.append([made[-1]])
+        assert (out / RECORDS).read_bytes() == whole
+
+
+def test_a_last_line_of_zeros_is_torn_too(out: Path):
+    made = filled(out)
+    with (out / RECORDS).open("ab") as file:
+        file.write(bytes(100) + b"\n")
+    with open_store(out, HEAD) as store:
+        assert store.records == made
+    assert read_run(out).records == made
+
+
+def test_a_corrupt_line_in_the_middle_is_named_and_nothing_is_lost(out: Path):
+    filled(out)
+    lines = (out / RECORDS).read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2][:40] + b"\n"
+    (out / RECORDS).write_bytes(b"".join(lines))
+    before = (out / RECORDS).read_bytes()
+    with pytest.raises(UnmaskError, match=r"^line 3 of .*is no record.*done again$"), open_store(out, HEAD):
+        pass
+    with pytest.raises(UnmaskError, match="line 3"):
+        read_run(out)
+    assert (out / RECORDS).read_bytes() == before
+
+
+def test_a_line_that_lacks_a_field_is_named(out: Path):
+    made = filled(out)
+    said = json.loads(made[0].line())
+    del said["likelihood"]
+    (out / RECORDS).write_bytes(json.dumps(said).encode() + b"\n" + made[1].line())
+    with pytest.raises(UnmaskError, match=r"line 1 .*no 'likelihood'"):
+        read_run(out)
+
+
+def test_a_record_twice_is_refused_but_a_failure_may_be_tried_again(out: Path):
+    failed = record("p9", error="the worker died", right=None, score=None)
+    with open_store(out, HEAD) as store:
+        store.append([failed, record("p9")])
+    assert read_run(out).records == [record("p9")]
+    with open_store(out, HEAD) as store:
+        store.append([record("p9")])
+    with pytest.raises(UnmaskError, match=r"line 3 .*repeats"):
+        read_run(out)
+
+
+def test_two_processes_on_one_folder_refuse_clearly(out: Path):
+    ready, go = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        with open_store(out, HEAD):
+            os.write(ready[1], b"x")
+            os.read(go[0], 1)
+        os._exit(0)
+    try:
+        os.read(ready[0], 1)
+        with (
+            pytest.raises(UnmaskError, match=rf"another process \(process {child}\) is writing to .*run"),
+            open_store(out, HEAD),
+        ):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    with open_store(out, HEAD) as store:  # a dead holder holds nothing
+        assert store.records == []
+
+
+def test_a_full_disk_is_said_and_the_file_stays_whole(out: Path, monkeypatch: pytest.MonkeyPatch):
+    made = filled(out)
+    before = (out / RECORDS).read_bytes()
+    true_write = os.write
+
+    def write(file: int, data) -> int:
+        if len(data) > 100:
+            return true_write(file, bytes(data[:100]))  # the system takes a part, and at the next call nothing
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with open_store(out, HEAD) as store:
+        monkeypatch.setattr(store_module.os, "write", write)
+        with pytest.raises(UnmaskError, match=r"the disk is full: make room.*every whole record there is kept"):
+            store.append([record("new")])
+        monkeypatch.undo()
+        assert (out / RECORDS).read_bytes() == before
+        store.append([record("new")])
+    assert read_run(out).records == sorted([*made, record("new")], key=lambda one: one.name)
+
+
+def test_a_file_that_may_not_grow_is_said_by_the_real_system(out: Path):
+    """The kernel's own refusal, in the middle of a line."""
+    made = filled(out)
+    size = (out / RECORDS).stat().st_size
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        with open_store(out, HEAD) as store:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, size + 50))
+            try:
+                store.append([record("new")])
+            except UnmaskError as error:
+                os._exit(7 if "may not grow" in str(error) else 8)
+        os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert read_records(out / RECORDS) == (made, size)
+
+
+def test_a_folder_that_cannot_be_written_is_said(out: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(store_module.os, "open", refuse)
+    with (
+        pytest.raises(UnmaskError, match=r"cannot be written.*read-only: choose another folder"),
+        open_store(out, HEAD),
+    ):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_a_folder_of_another_user_is_said(tmp_path: Path):
+    child = os.fork()
+    if child == 0:
+        os.chmod(tmp_path, 0o555)
+        os.setuid(65534)
+        try:
+            with open_store(tmp_path / "run", HEAD):
+                pass
+        except UnmaskError as error:
+            os._exit(7 if "permission is missing" in str(error) else 8)
+        except BaseException:
+            os._exit(9)
+        os._exit(10)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_changed_spec_is_refused_with_the_difference(out: Path):
+    filled(out)
+    other = HEAD | {"spec": {"seeds": [1], "samples": 2}}
+    with (
+        pytest.raises(UnmaskError, match=r"holds another run \(seeds: 0 there, 1 here; samples: None there, 2 here\)"),
+        open_store(out, other),
+    ):
+        pass
+
+
+def test_another_format_is_refused(out: Path):
+    filled(out)
+    (out / "run.json").write_text(json.dumps(HEAD | {"format": 2}))
+    with pytest.raises(UnmaskError, match="run of format 2: this unmask reads format 1"):
+        read_run(out)
+
+
+@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("[]", "says no spec"), ("{}", "says no spec")])
+def test_a_head_that_is_none_is_refused(out: Path, text: str, said: str):
+    out.mkdir()
+    (out / "run.json").write_text(text)
+    with pytest.raises(UnmaskError, match=said):
+        read_run(out)
+
+
+def test_a_folder_of_other_things_is_left_alone(out: Path):
+    out.mkdir()
+    (out / "thesis.tex").write_text("")
+    with pytest.raises(UnmaskError, match=r"holds 'thesis.tex' and no run"), open_store(out, HEAD):
+        pass
+    with pytest.raises(UnmaskError, match="is not a run"):
+        read_run(out)
+    assert [path.name for path in out.iterdir()] == ["thesis.tex"]
+
+
+def test_ten_thousand_records_load_in_seconds(out: Path):
+    with open_store(out, HEAD) as store:
+        store.append(record(f"p{i:05d}", text="x" * 400, prompt="y" * 600) for i in range(10_000))
+    began = time.perf_counter()
+    assert len(read_run(out).records) == 10_000
+    assert time.perf_counter() - began < 3
