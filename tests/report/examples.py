@@ -29,8 +29,8 @@ def record(
     **changes: Any,
 ) -> Record:
     made = decoder.make(spec).resolved(length)
-    draw = random.Random(f"{model} {of} {decoder.spec(made)} {length} {problem} {seed} {sample}")
-    hard = random.Random(f"{of} {problem}").random()
+    draw = random.Random(ascii((model, of, decoder.spec(made), length, problem, seed, sample)))
+    hard = random.Random(ascii((of, problem))).random()
     right = draw.random() < SKILL.get(decoder.name(made), 0.4) + 0.3 * (0.5 - hard) + length / 1000
     answer = str(problem) if right else str(draw.randrange(3))
     words = " ".join(draw.choice(WORDS) for _ in range(40))

@@ -63,6 +63,22 @@ def test_several_runs_are_one_report(run, tmp_path: Path):
     assert run("a", "b") == run("b", "a") == run("both")
 
 
+def test_runs_in_other_batches_give_the_same_report_to_the_byte(run, tmp_path: Path, monkeypatch):
+    grid = ["-m", "toy-chain", "-t", "countdown", "-d", "random(temperature=0.8)", "-d", "ots(beams=2)", "-l", "8"]
+    forms = ["--html", "p.html", "--markdown", "t.md", "--csv", "c.csv"]
+    made = []
+    for batch in ("1", "7"):
+        words = ["unmask", "eval", *grid, "--limit", "5", "--samples", "2", "--batch", batch, "--out", batch]
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit):
+            main()
+        run("nowhere")  # takes what eval printed
+        ran = run(batch, *forms, "--against", "ots(beams=2)")
+        assert ran[0] == 0
+        made.append((ran, [(tmp_path / name).read_bytes() for name in forms[1::2]]))
+    assert made[0] == made[1]
+
+
 def test_a_torn_last_line_does_not_stop_a_report(run, tmp_path: Path):
     write_run(tmp_path / "r", grid(problems=4))
     whole = run("r")
@@ -119,7 +135,9 @@ def test_runs_that_do_not_compare_are_refused_with_the_difference(run, tmp_path:
 def test_what_cannot_be_written_is_refused(run, tmp_path: Path):
     write_run(tmp_path / "r", grid(problems=2))
     for flag in ("--html", "--markdown", "--csv"):
-        assert _sentence(run("r", flag, "no/such/file")) == "'no/such/file' cannot be written: No such file or directory"
+        assert (
+            _sentence(run("r", flag, "no/such/file")) == "'no/such/file' cannot be written: No such file or directory"
+        )
     (tmp_path / "taken").write_text("x")
     assert "cannot be written" in _sentence(run("r", "--plots", "taken"))
 

@@ -36,7 +36,11 @@ def test_a_cell_stands_in_every_row_that_means_it():
 
 
 def test_labels_are_short_and_mean_the_whole_spec():
-    for spec in ("vote(n=3, inner=random(temperature=0.5))", "ots(likelihood=all-blocks)", "best-of(inner=ots(beams=2))"):
+    for spec in (
+        "vote(n=3, inner=random(temperature=0.5))",
+        "ots(likelihood=all-blocks)",
+        "best-of(inner=ots(beams=2))",
+    ):
         full = labels.meaning(spec, 64)
         assert full is not None
         label = labels.decoder_label(full, 64)
@@ -45,9 +49,7 @@ def test_labels_are_short_and_mean_the_whole_spec():
     assert labels.decoder_label("gone(strength=11)", 64) == "gone(strength=11)"
     assert labels.decoder_label("not a spec)(", 64) == "not a spec)("
     assert labels.task_label("countdown(level=3, split=test, seed=0)") == "countdown"
-    assert labels.family("vote(n=9, inner=ots(beams=2, temperature=0.7))") == (
-        "vote(inner=ots(temperature=0.7))"
-    )
+    assert labels.family("vote(n=9, inner=ots(beams=2, temperature=0.7))") == ("vote(inner=ots(temperature=0.7))")
 
 
 def test_an_unknown_decoder_still_has_its_row():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from unmask.report.labels import visible
 from unmask.report.tables import BEST, SECOND, Entry, Table
 
 _STYLES = {BEST: "bold", SECOND: "underline"}
@@ -67,11 +67,6 @@ def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
         figures += [(cell["against"] or {}).get(word) for word in against]
         writer.writerow(["" if value is None else value for value in figures])
     return text.getvalue()
-
-
-def visible(text: str) -> str:
-    """Names come from files: what would steer a terminal is shown as a box instead."""
-    return "".join("□" if unicodedata.category(char) in ("Cc", "Cf", "Cs") else char for char in text)
 
 
 def _marked(entry: Entry) -> str:

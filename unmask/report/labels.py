@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache
 
@@ -67,6 +68,11 @@ def family(label: str) -> str:
         return _text(_without(parse(label), BUYING))
     except UnmaskError:
         return label
+
+
+def visible(text: str) -> str:
+    """Names come from files: what would steer a terminal, or no font or file can hold, is shown as a box instead."""
+    return "".join("□" if unicodedata.category(char) in ("Cc", "Cf", "Cs") else char for char in text)
 
 
 def _without(call: Call, keys: Iterable[str]) -> Call:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from unmask.report.labels import visible
 from unmask.report.plots import Plot, describe
 from unmask.report.results import Group, natural
 from unmask.report.tables import BEST, SECOND, Entry, Table
@@ -71,9 +72,13 @@ def summary(groups: Sequence[Group]) -> str:
 
 
 def embed(value: Any) -> str:
-    """JSON that can stand inside a script element: without <, > and & it holds neither a tag nor a comment."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return re.sub("[<>&]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    """JSON that can stand inside a script element: without <, > and & it holds neither a tag nor a comment.
+
+    Half a surrogate pair is in no character set and upsets browsers; it becomes a question mark.
+    """
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = text.encode("utf-8", "replace").decode()
+    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _data(groups: Sequence[Group], baseline: str | None) -> dict[str, Any]:
@@ -138,8 +143,7 @@ def _image(plot: Plot, svg: bytes) -> str:
 
 
 def _text(text: str) -> str:
-    """Escaped; half a surrogate pair, which no file can hold, becomes a question mark."""
-    return html.escape(text.encode("utf-8", "replace").decode())
+    return html.escape(visible(text))
 
 
 def _static(name: str) -> str:

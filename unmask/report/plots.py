@@ -124,7 +124,7 @@ def _line(axes: Any, place: int, label: str, points: Sequence[Point]) -> None:
         [point.x for point in points],
         [100 * (point.found.value or 0.0) for point in points],
         yerr=[100 * (point.found.error or 0.0) for point in points],
-        label=label,
+        label=labels.visible(label),
         color=COLOURS[place % len(COLOURS)],
         marker=MARKS[(place + place // len(COLOURS)) % len(MARKS)],
         markersize=5,
@@ -135,7 +135,7 @@ def _line(axes: Any, place: int, label: str, points: Sequence[Point]) -> None:
 
 
 def _dress(axes: Any, plot: Plot) -> None:
-    axes.set_title(plot.title, fontsize=10, loc="left")
+    axes.set_title(labels.visible(plot.title), fontsize=10, loc="left")
     axes.set(xlabel=plot.x, ylabel="right, %  (± standard error)")
     axes.set_xscale("log", base=2)
     places = sorted({point.x for _, points in plot.lines for point in points})
