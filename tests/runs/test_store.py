@@ -203,6 +203,14 @@ def test_a_changed_spec_is_refused_with_the_difference(out: Path):
         pass
 
 
+def test_a_run_that_never_recorded_anything_makes_way(out: Path):
+    filled(out, 0)
+    other = HEAD | {"spec": {"seeds": [1]}}
+    with open_store(out, other) as store:
+        store.append([record()])
+    assert read_run(out).spec == {"seeds": [1]}
+
+
 def test_another_format_is_refused(out: Path):
     filled(out)
     (out / "run.json").write_text(json.dumps(HEAD | {"format": 2}))

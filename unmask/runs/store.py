@@ -132,8 +132,8 @@ def open_store(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator
             lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             stack.callback(os.close, lock)
             _hold(lock, folder)
-            head = _agree(folder, head)
             records, size = read_records(folder / RECORDS)
+            head = _agree(folder, head, bool(records))
             file = os.open(folder / RECORDS, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             stack.callback(os.close, file)
             if os.fstat(file).st_size > size:
@@ -167,10 +167,10 @@ def _hold(lock: int, folder: Path) -> None:
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
-def _agree(folder: Path, head: dict[str, Any]) -> dict[str, Any]:
-    """The head that stands in the folder: this one, or the one the run began with."""
+def _agree(folder: Path, head: dict[str, Any], begun: bool) -> dict[str, Any]:
+    """The head that stands in the folder: the one the run began with, or this one where nothing is recorded yet."""
     there = read_head(folder)
-    if there is None:
+    if there is None or not begun:
         write_whole(folder / HEAD, json.dumps(head, ensure_ascii=False, indent=1) + "\n")
         return head
     here = json.loads(json.dumps(head["spec"]))  # tuples are lists on the disk

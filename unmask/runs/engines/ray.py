@@ -186,7 +186,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
     here: dict[str, Any] = {"num_cpus": max(workers or 0, os.cpu_count() or 1), "include_dashboard": False}
     try:
         ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **({} if address else here))
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (ConnectionError, RuntimeError, ValueError, RayError) as error:
         where = f"at {address!r}" if address else "here"
         raise UnmaskError(f"no Ray cluster {where}: {str(error).splitlines()[0]}") from None
     try:

@@ -1,0 +1,247 @@
+"""Two workers, workers that die, a problem that kills them, a cluster that was there before."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unmask
+from tests.runs.nano import DECODERS, lasting, run_here, small_grid
+from tests.runs.processes import ENVIRON, ROOT, actors, descendants, evaluating, finished, wait_for_lines
+from unmask.core import UnmaskError
+from unmask.runs.batching import Batches
+from unmask.runs.engines import make_engine
+from unmask.runs.job import Asked, Done, Job
+from unmask.runs.store import RECORDS, read_run
+
+pytest.importorskip("ray")
+from unmask.runs.engines.ray import Queue
+
+DEADLY = """
+import os, signal
+from dataclasses import dataclass, field, replace
+from unmask.core import Decoder, decoder
+
+@decoder("deadly")
+@dataclass(frozen=True)
+class Deadly:
+    target: int
+    inner: Decoder = field(default_factory=lambda: decoder.make("low-confidence"))
+    choice = "score"
+    def __call__(self, denoiser, canvas, noise):
+        for tokens, pad in zip(canvas.tokens, canvas.pad.tolist()):
+            if int(tokens[pad:canvas.start].sum()) == self.target:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return self.inner(denoiser, canvas, noise)
+    def resolved(self, length):
+        return replace(self, inner=self.inner.resolved(length))
+    def rows(self, length):
+        return self.inner.rows(length)
+"""
+
+
+def job(*problems: str) -> Job:
+    asked = tuple(Asked(name, ({"role": "user", "content": name},)) for name in problems)
+    return Job("m", "t", "d", 8, 0, 0, 0.0, False, False, (), False, "cpu", "float32", None, asked)
+
+
+def names(job: Job) -> list[str]:
+    return [problem.id for problem in job.problems]
+
+
+def test_jobs_and_answers_survive_the_journey_as_plain_values():
+    assert Job.of(job("a", "b").plain()) == job("a", "b")
+    done = Done((), 3, True, 0.5)
+    assert Done.of(done.plain()) == done
+
+
+def test_a_batch_that_died_goes_again_one_by_one_and_only_the_deadly_problem_is_left_out():
+    queue = Queue([job("a", "b", "c")], Batches(2))
+    first = queue.next()
+    assert names(first) == ["a", "b"]
+    assert queue.died(first) is None
+    alone = queue.next()
+    assert names(alone) == ["a"]
+    assert queue.died(alone) is None  # once alone may have been chance
+    assert [names(queue.next()) for _ in range(3)] == [["b"], ["a"], ["c"]]
+    failed = queue.died(alone)
+    assert failed is not None
+    assert failed.answers[0].error == "the worker died 2 times on this problem alone: it was left out"
+    assert not len(queue)
+
+
+def test_engines_that_cannot_be_are_refused():
+    for words, said in (
+        (("rayy",), "did you mean 'ray'"),
+        (("local", 2), "--workers is for --engine ray"),
+        (("local", None, "auto"), "--address is for --engine ray"),
+        (("ray", 0), "workers=0"),
+    ):
+        with pytest.raises(UnmaskError, match=said):
+            make_engine(*words)
+
+
+def words(model: str, out: Path, *more: str, limit: int = 9) -> list[str]:
+    """The small grid under two workers; an option given again in `more` counts instead."""
+    grid = ["--model", model, "--task", "countdown", "--task", "mini-gsm(level=2)"]
+    for spec in DECODERS:
+        grid += ["--decoder", spec]
+    grid += ["--length", "8", "--limit", str(limit), "--device", "cpu"]
+    return [*grid, "--engine", "ray", "--workers", "2", "--out", str(out), *more]
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_records_of_one_process(model: str, tmp_path: Path):
+    code, _, err = finished(*words(model, tmp_path / "ray", "--batch", "1", limit=40))
+    assert code == 0, err
+    run = read_run(tmp_path / "ray")
+    assert lasting(run) == lasting(run_here(small_grid(model, limit=40), tmp_path / "local"))
+    assert len({record.measured.worker for record in run.records}) == 2
+    assert run.head["spec"] == read_run(tmp_path / "local").head["spec"]
+
+
+@pytest.mark.slow
+def test_the_embedded_model_gives_the_same_records_under_two_workers(tmp_path: Path):
+    asked = {"tasks": ["countdown"], "decoders": ["low-confidence(steps=6)", "ots(beams=2, steps=4)"]}
+    here = run_here(small_grid("tiny", **asked, lengths=[12], limit=8), tmp_path / "local", 7)
+    decoders = [word for spec in asked["decoders"] for word in ("--decoder", spec)]
+    code, _, err = finished(
+        *("--model", "tiny", "--task", "countdown", *decoders, "--length", "12", "--limit", "8", "--device", "cpu"),
+        *("--engine", "ray", "--workers", "2", "--batch", "1", "--out", str(tmp_path / "ray")),
+    )
+    assert code == 0, err
+    assert lasting(read_run(tmp_path / "ray")) == lasting(here)
+
+
+@pytest.mark.slow
+def test_workers_killed_at_random_moments_change_nothing(model: str, tmp_path: Path):
+    draw = random.Random(3)
+    out = tmp_path / "ray"
+    kills = 0
+    with evaluating(*words(model, out, "--batch", "3", "--samples", "3", limit=40)) as run:
+        target = 0
+        while kills < 8:
+            target += draw.randrange(5, 60)
+            if not wait_for_lines(out / RECORDS, target, run):
+                break
+            time.sleep(draw.random() * 0.05)
+            living = actors(run.pid)
+            if living:
+                os.kill(draw.choice(living), signal.SIGKILL)
+                kills += 1
+        _, err = run.communicate(timeout=300)
+        assert run.returncode == 0, err
+    assert kills == 8
+    mine = read_run(out)
+    assert lasting(mine) == lasting(run_here(small_grid(model, limit=40, samples=3), tmp_path / "local"))
+    assert (out / RECORDS).read_bytes().count(b"\n") == len(mine.records) == 720
+
+
+@pytest.mark.slow
+def test_a_run_killed_with_its_cluster_goes_on_under_another_engine(model: str, tmp_path: Path):
+    out = tmp_path / "ray"
+    with evaluating(*words(model, out, "--batch", "2", limit=40)) as run:
+        assert wait_for_lines(out / RECORDS, 20, run)
+        workers, cluster = actors(run.pid), descendants(run.pid)  # while they can be told from others
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait()
+    assert 20 <= len(read_run(out).records) < 240
+    here = run_here(small_grid(model, limit=40), out)
+    assert lasting(here) == lasting(run_here(small_grid(model, limit=40), tmp_path / "local"))
+    assert workers
+    assert all(map(_gone, workers)), "a worker outlived its run, and the model with it"
+    _end(cluster)
+
+
+def _gone(pid: int, seconds: float = 60) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _end(cluster: list[int]) -> None:
+    """Ray's own agents notice a minute later; these were descendants of the run, and are still Ray's."""
+    for pid in cluster:
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::"):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_problem_that_kills_its_workers_is_a_recorded_failure(model: str, tmp_path: Path):
+    package = tmp_path / "package"
+    info = package / "deadly-1.dist-info"
+    info.mkdir(parents=True)
+    (package / "deadly.py").write_text(DEADLY)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[unmask.decoders]\ndeadly = deadly\n")
+    plain = run_here(small_grid(model, tasks=["countdown"], decoders=["low-confidence"]), tmp_path / "plain")
+    text = unmask.load(model, "cpu").text
+    sums = [sum(text.encode(record.prompt)) for record in plain.records]
+    victim = next(place for place, total in enumerate(sums) if sums.count(total) == 1)
+    out = tmp_path / "ray"
+    code, printed, err = finished(
+        *("--model", model, "--task", "countdown", "--decoder", f"deadly(target={sums[victim]})", "--length", "8"),
+        *("--limit", "9", "--device", "cpu", "--engine", "ray", "--workers", "2", "--batch", "4", "--out", str(out)),
+        path=package,
+    )
+    assert code == 0, err
+    assert "1 failed" in printed
+    for place, (mine, theirs) in enumerate(zip(read_run(out).records, plain.records, strict=True)):
+        assert mine.problem == theirs.problem
+        if place == victim:
+            assert mine.error == "the worker died 2 times on this problem alone: it was left out"
+        else:
+            assert (mine.text, mine.likelihood, mine.error) == (theirs.text, theirs.likelihood, None)
+
+
+CLUSTER = """
+import ray, sys
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+print(ray.get_runtime_context().gcs_address, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_there_is_joined_by_its_address_and_left_running(model: str, tmp_path: Path):
+    environ = os.environ | ENVIRON | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", CLUSTER], env=environ, cwd=ROOT, **pipes) as cluster:
+        assert cluster.stdin is not None
+        assert cluster.stdout is not None
+        address = cluster.stdout.readline().strip()
+        assert address
+        code, _, err = finished(*words(model, tmp_path / "ray", "--address", address))
+        assert code == 0, err
+        assert cluster.poll() is None
+        code, _, err = finished(*words(model, tmp_path / "more", "--address", address, "--workers", "9"))
+        assert (code, "9 workers need 9 CPUs, the cluster has 2" in err) == (2, True)
+        cluster.stdin.close()
+        cluster.wait(timeout=60)
+    assert lasting(read_run(tmp_path / "ray")) == lasting(run_here(small_grid(model), tmp_path / "local"))
+
+
+@pytest.mark.slow
+def test_a_cluster_without_what_a_worker_needs_is_refused(model: str, tmp_path: Path):
+    for more, said in (
+        (("--device", "cuda"), "2 workers need 2 GPUs, the cluster has 0"),
+        (("--address", "127.0.0.1:1"), "no Ray cluster at '127.0.0.1:1'"),
+    ):
+        code, _, err = finished(*words(model, tmp_path / "run", *more))
+        assert (code, said in err) == (2, True), err
