@@ -121,6 +121,9 @@ def test_decoders_that_agree_on_everything_are_still_compared():
     made = report([run(same)])
     assert [pair.row.label for pair in made.pairs] == ["margin"]
     assert (made.pairs[0].found.difference, made.pairs[0].found.p) == (0.0, 1.0)
+    paired = next(table for table in made.tables if table.kind == "paired")
+    assert [entry.text for entry in paired.rows[0][4:6]] == ["0.0", "–"]  # an error of 0 would claim too much
+    assert "cannot tell the two apart" in paired.notes[-1]
 
 
 def test_a_sweep_over_beams_is_one_line_against_rows():

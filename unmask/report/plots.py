@@ -40,7 +40,6 @@ class Plot:
     name: str  # of its file
     title: str
     x: str  # the axis
-    shared: bool  # whether all lines have the same x, and stand a little apart so that their bars can be told
     lines: tuple[tuple[str, tuple[Point, ...]], ...]  # by label
 
 
@@ -53,7 +52,7 @@ def plots(groups: Sequence[Group]) -> list[Plot]:
             made.append(_against_rows(group, rows, number))
         if len(group.lengths) > 1:
             lines = tuple((row.label, _points(row, True)) for row in rows)
-            made.append(Plot(f"{number}-length", _title(group), "length", True, lines))
+            made.append(Plot(f"{number}-length", _title(group), "length", lines))
         made += _passes(group, number)
     return [plot for plot in made if plot.lines]
 
@@ -68,9 +67,9 @@ def _against_rows(group: Group, rows: Sequence[Row], number: int) -> Plot:
             (name if len(some) > 1 else some[0].label, tuple(point for row in some for point in _points(row, False)))
             for name, some in families.items()  # rows come cheapest first
         )
-        return Plot(f"{number}-rows", f"{_title(group)}, L={group.lengths[0]}", "rows (NFE ÷ L)", False, swept)
+        return Plot(f"{number}-rows", f"{_title(group)}, L={group.lengths[0]}", "rows (NFE ÷ L)", swept)
     lines = tuple((row.label, _points(row, False)) for row in rows)
-    return Plot(f"{number}-rows", _title(group), "rows (NFE ÷ L)", False, lines)
+    return Plot(f"{number}-rows", _title(group), "rows (NFE ÷ L)", lines)
 
 
 def _passes(group: Group, number: int) -> Iterable[Plot]:
@@ -80,7 +79,7 @@ def _passes(group: Group, number: int) -> Iterable[Plot]:
             curve = pass_curve(group.records[row.cells[length]]) if is_drawn(row, length) else {}
             if len(curve) > 1:
                 lines.append((row.label, tuple(Point(float(k), found) for k, found in curve.items())))
-        yield Plot(f"{number}-pass-{length}", f"{_title(group)}, pass@k, L={length}", "k", True, tuple(lines))
+        yield Plot(f"{number}-pass-{length}", f"{_title(group)}, pass@k, L={length}", "k", tuple(lines))
 
 
 def _family(row: Row) -> str:
@@ -110,7 +109,7 @@ def draw(plot: Plot, kind: str) -> bytes:
         figure = Figure(figsize=(6.4, 3.8 + 0.14 * len(plot.lines)), layout="constrained")
         axes = figure.subplots()
         for place, (label, points) in enumerate(plot.lines):
-            apart = 1.012 ** (place - (len(plot.lines) - 1) / 2) if plot.shared else 1.0
+            apart = 1.012 ** (place - (len(plot.lines) - 1) / 2)  # or equal points would hide one another
             _line(axes, place, label, [Point(point.x * apart, point.found) for point in points])
         _dress(axes, plot)
         figure.legend(loc="outside lower left", ncols=1 + (max(len(label) for label, _ in plot.lines) < 36))

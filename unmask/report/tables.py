@@ -103,7 +103,8 @@ def _paired(group: Group, pairs: Sequence[Pair], baseline: str) -> Table:
     body = []
     for pair in pairs:
         found = pair.found
-        error = "" if found.error is None else f" ± {100 * found.error:.1f}"
+        differs = found.better + found.worse > 0  # else an error of 0 would claim to know what n cannot show
+        error = f" ± {100 * found.error:.1f}" if differs and found.error is not None else ""
         body.append(
             (
                 Entry(pair.row.label),
@@ -111,7 +112,7 @@ def _paired(group: Group, pairs: Sequence[Pair], baseline: str) -> Table:
                 Entry(str(found.n)),
                 Entry(f"{100 * found.before:.1f} → {100 * found.after:.1f}"),
                 Entry(f"{signed(found.difference)}{error}"),
-                Entry(f"{signed(found.low)} … {signed(found.high)}"),
+                Entry(f"{signed(found.low)} … {signed(found.high)}" if differs else "–"),
                 Entry(str(found.better)),
                 Entry(str(found.worse)),
                 Entry(f"{found.p:.3f}" if found.p >= 0.001 else f"{found.p:.0e}"),
@@ -121,6 +122,8 @@ def _paired(group: Group, pairs: Sequence[Pair], baseline: str) -> Table:
         "Paired on the same problems: interval by a bootstrap over problems, p by the exact McNemar test (its "
         "sign-flip form where problems have several draws), not corrected for the number of comparisons.",
     )
+    if any(pair.found.better + pair.found.worse == 0 for pair in pairs):
+        notes += ("Where no problem got better or worse, n problems cannot tell the two apart: that is not a proof.",)
     return Table("paired", f"{group.model} · {group.name} · against {baseline}", head, tuple(body), notes)
 
 

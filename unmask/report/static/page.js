@@ -147,7 +147,7 @@ function side(label, record, pieces) {
   node.append(make("h3", label));
   if (!record) { node.append(make("p", "no output of this decoder here")); return node; }
   const line = make("p");
-  line.append(make("span", text, kind), ` · answer ${record.answer === null ? "not found" : record.answer} · score ${record.score ?? "–"} · ${record.rows} rows · log-likelihood ${record.likelihood === null ? "–" : record.likelihood.toFixed(3)}`);
+  line.append(make("span", text, kind), ` · answer ${record.answer === null ? "not found" : record.answer} · grade ${record.score ?? "–"} · ${record.rows} rows · the decoder's own score ${record.likelihood === null ? "–" : record.likelihood.toFixed(3)}`);
   node.append(line);
   if (record.error) node.append(make("p", record.error, "bad"));
   const body = make("pre");
