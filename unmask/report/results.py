@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from unmask.core.errors import UnmaskError
 from unmask.report import labels
@@ -140,9 +140,10 @@ def pass_curve(records: Sequence[Record]) -> dict[int, Estimate]:
     }
 
 
-def natural(text: str) -> list[tuple[int, str]]:
+@cache
+def natural(text: str) -> tuple[tuple[int, str], ...]:
     """Sorts gsm8k-9 before gsm8k-10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
 
 
 def _score(record: Record) -> float:
