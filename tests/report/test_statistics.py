@@ -1,0 +1,146 @@
+"""The numbers of a report, against enumeration and against scipy."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from unmask.policies.choice import by_majority
+from unmask.report import statistics
+from unmask.report.statistics import (
+    Estimate,
+    across,
+    bootstrap,
+    compare,
+    estimate,
+    majority,
+    mcnemar,
+    pass_at_k,
+    sign_flip,
+    together,
+)
+
+
+@pytest.mark.parametrize("n", range(1, 9))
+def test_pass_at_k_is_the_share_of_subsets_with_a_right_draw(n: int):
+    for right, k in itertools.product(range(n + 1), range(1, n + 1)):
+        subsets = list(itertools.combinations([True] * right + [False] * (n - right), k))
+        assert pass_at_k(n, right, k) == pytest.approx(sum(map(any, subsets)) / len(subsets), abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("n", "right", "k"), [(256, 3, 64), (5000, 7, 1), (5000, 1, 2500), (5000, 2500, 3), (20000, 1, 1)]
+)
+def test_pass_at_k_keeps_its_digits_for_many_draws(n: int, right: int, k: int):
+    exact = float(1 - Fraction(math.comb(n - right, k), math.comb(n, k)))
+    assert pass_at_k(n, right, k) == pytest.approx(exact, rel=1e-12)
+
+
+def test_pass_at_k_of_a_million_draws_is_quick_and_a_share():
+    assert pass_at_k(1_000_000, 1, 1) == pytest.approx(1e-6, rel=1e-12)
+    assert pass_at_k(1_000_000, 10, 500_000) == pytest.approx(1 - 2**-10, rel=1e-4)
+    assert pass_at_k(1_000_000, 999_999, 2) == 1.0
+
+
+@pytest.mark.parametrize(("n", "right", "k"), [(3, 4, 1), (3, 1, 4), (3, 1, 0), (3, -1, 1)])
+def test_pass_at_k_of_impossible_counts_is_refused(n: int, right: int, k: int):
+    with pytest.raises(ValueError, match="not defined"):
+        pass_at_k(n, right, k)
+
+
+def test_the_vote_is_the_decoders():
+    for keys in itertools.product("abc", repeat=5):
+        assert majority(keys) == by_majority([0.0] * 5, keys)
+    assert majority(["x", "b", "a", "a", "b"]) == 1  # a tie goes to the key seen first
+
+
+def test_the_exact_mcnemar_is_scipys_binomial_test():
+    for better, worse in [*itertools.product(range(12), repeat=2), (40, 71), (700, 640), (3000, 2900), (0, 900)]:
+        ours = mcnemar(better, worse)
+        theirs = stats.binomtest(better, better + worse, 0.5).pvalue if better + worse else 1.0
+        assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+def test_with_one_draw_a_problem_flipping_signs_is_mcnemar():
+    for better, worse in itertools.product(range(9), repeat=2):
+        assert sign_flip([1.0] * better + [-1.0] * worse + [0.0] * 3) == mcnemar(better, worse)
+
+
+def test_with_several_draws_flipping_signs_is_scipys_permutation_test():
+    for seed in range(8):
+        change = np.random.default_rng(seed).integers(-4, 6, 9) / 4
+        theirs = stats.permutation_test((change, np.zeros(9)), lambda a, b: np.mean(a - b), permutation_type="samples")
+        assert sign_flip(list(change)) == pytest.approx(theirs.pvalue, abs=1e-9)
+    assert sign_flip([1 / 3, -1 / 3]) == 1.0
+    assert sign_flip([]) == 1.0
+
+
+def test_past_a_size_the_normal_law_is_as_good(monkeypatch: pytest.MonkeyPatch):
+    change = list(np.random.default_rng(3).integers(-60, 70, 300) / 64)
+    exact = sign_flip(change)
+    monkeypatch.setattr(statistics, "WORK", 0)
+    assert sign_flip(change) == pytest.approx(exact, rel=0.01)
+
+
+def test_a_standard_error_is_over_problems_not_over_draws():
+    values = [0.0, 1.0, 1.0, 0.5, 0.25]
+    found = estimate(values)
+    assert (found.value, found.n) == (pytest.approx(np.mean(values)), 5)
+    assert found.error == pytest.approx(stats.sem(values))
+    assert estimate([1.0]) == Estimate(1.0, None, 1)
+    assert estimate([]) == Estimate(None, None, 0)
+
+
+def test_an_average_over_lengths_is_clustered_by_problem():
+    short = {"a": 1.0, "b": 0.0, "c": 1.0, "d": 0.0}
+    long = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.0}
+    found = across([short, long])
+    both = [(short[key] + long[key]) / 2 for key in short]
+    assert found.value == pytest.approx(np.mean(both))
+    assert found.error == pytest.approx(stats.sem(both))
+    assert across([short]) == estimate(short)
+    apart = across([{"a": 1.0, "b": 0.0}, {"c": 1.0, "d": 1.0, "e": 0.0}])
+    assert apart.value == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert across([short, {}]) == Estimate(None, None, 0)
+
+
+def test_tasks_are_independent():
+    found = together([Estimate(0.4, 0.03, 10), Estimate(0.6, 0.04, 20)])
+    assert (found.value, found.error, found.n) == (pytest.approx(0.5), pytest.approx(0.025), 30)
+    assert together([Estimate(0.4, 0.03, 10), Estimate(None, None, 0)]).value is None
+
+
+def test_the_paired_bootstrap_agrees_with_scipys():
+    generator = np.random.default_rng(7)
+    before, after = generator.random(300) < 0.4, generator.random(300) < 0.5
+    change = after.astype(float) - before
+    low, high = bootstrap(list(change))
+    theirs = stats.bootstrap((change,), np.mean, n_resamples=9999, method="percentile", rng=1).confidence_interval
+    assert (low, high) == (pytest.approx(theirs.low, abs=0.01), pytest.approx(theirs.high, abs=0.01))
+
+
+def test_the_bootstrap_is_the_distribution_over_all_resamples():
+    values = [-1.0, 0.0, 1.0, 1.0]
+    every = [np.mean(drawn) for drawn in itertools.product(values, repeat=4)]
+    assert bootstrap(values, resamples=50_000) == pytest.approx(np.quantile(every, [0.025, 0.975]))
+
+
+def test_the_bootstrap_is_the_same_every_time_and_needs_something():
+    assert bootstrap([0.0, 1.0, -1.0, 0.5]) == bootstrap([0.0, 1.0, -1.0, 0.5])
+    assert bootstrap([0.3]) == (0.3, 0.3)
+    with pytest.raises(ValueError, match="nothing"):
+        bootstrap([])
+
+
+def test_a_comparison_is_on_the_problems_of_both():
+    found = compare({"a": 1.0, "b": 0.0, "c": 0.0, "only": 1.0}, {"a": 0.0, "b": 1.0, "c": 1.0, "other": 0.0})
+    assert found is not None
+    assert (found.n, found.better, found.worse) == (3, 2, 1)
+    assert (found.before, found.after) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert found.difference == pytest.approx(1 / 3)
+    assert found.p == pytest.approx(stats.binomtest(2, 3, 0.5).pvalue)
+    assert found.low <= found.difference <= found.high
+    assert compare({"a": 1.0}, {"b": 1.0}) is None

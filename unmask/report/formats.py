@@ -1,0 +1,78 @@
+"""Tables in a medium: a terminal, Markdown, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from unmask.report.labels import visible
+from unmask.report.tables import BEST, SECOND, Entry, Table
+
+_STYLES = {BEST: "bold", SECOND: "underline"}
+_CELL = ("model", "task", "task_version", "decoder", "spec", "vote", "length", "problems", "draws", "failed")
+_FIGURES = ("accuracy", "error", "score", "score_error", "rows", "distinct", "positions")
+_COLUMNS = (*_CELL, *_FIGURES)
+
+
+def terminal(tables: Sequence[Table], console: Console) -> None:
+    for table in tables:
+        grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for place, name in enumerate(table.head):
+            grid.add_column(Text(visible(name)), justify="right" if place else "left", no_wrap=place > 0)
+        for entries in table.rows:
+            grid.add_row(*(Text(visible(entry.text), _STYLES.get(entry.rank, "")) for entry in entries))
+        console.print(Text(visible(table.title), "bold"))
+        console.print(grid)
+        for note in table.notes:
+            console.print(Text(visible(note), "dim"))
+        console.print()
+
+
+def console(wide: bool) -> Console:
+    """A person's terminal as it is; for a pipe or a file, as wide as the tables are."""
+    return Console(highlight=False, soft_wrap=False, width=400 if wide else None)
+
+
+def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
+    parts = ["# Report", "Accuracy ± standard error over problems; **best**, <u>second</u>."]
+    for table in tables:
+        head = "| " + " | ".join(map(_escape, table.head)) + " |"
+        rule = "|" + "|".join(["---"] + ["---:"] * (len(table.head) - 1)) + "|"
+        body = ["| " + " | ".join(map(_marked, entries)) + " |" for entries in table.rows]
+        parts += [f"## {_escape(table.title)}", "\n".join([head, rule, *body]), *map(_escape, table.notes)]
+    if legend:
+        lines = [f"- {_escape(label)}: {_escape(full)}" for label, full in legend]
+        parts += ["## Decoders, every setting written out", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
+    """One line a cell, figures in full; pass@k and the comparison have their own columns where there are any."""
+    ks = sorted({int(k) for cell in cells for k in cell["pass"]})
+    against = ("n", "difference", "low", "high", "better", "worse", "p") if any(c["against"] for c in cells) else ()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_COLUMNS, *(f"pass@{k}" for k in ks), *(f"against_{word}" for word in against)])
+    for cell in cells:
+        figures = [cell[word] for word in _COLUMNS]
+        figures += [cell["pass"].get(str(k)) for k in ks]
+        figures += [(cell["against"] or {}).get(word) for word in against]
+        writer.writerow(["" if value is None else value for value in figures])
+    return text.getvalue()
+
+
+def _marked(entry: Entry) -> str:
+    text = _escape(entry.text)
+    return f"**{text}**" if entry.rank == BEST else f"<u>{text}</u>" if entry.rank == SECOND else text
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", visible(text))

@@ -1,0 +1,154 @@
+"""One page that needs nothing else: tables, plots, and every output beside another decoder's.
+
+Names and texts are untrusted. In markup they are escaped; the records travel as JSON in which no tag can end or begin,
+and the script shows them as text only. The page's policy lets no script but its own run and nothing be fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from unmask.report.labels import visible
+from unmask.report.plots import Plot, describe
+from unmask.report.results import Group, natural
+from unmask.report.tables import BEST, SECOND, Entry, Table
+
+STATIC = Path(__file__).with_name("static")
+FIELDS = (
+    "cell",
+    "problem",
+    "seed",
+    "sample",
+    "prompt",
+    "text",
+    "answer",
+    "right",
+    "score",
+    "likelihood",
+    "rows",
+    "error",
+)
+TITLE = "unmask report"
+
+
+def page(
+    groups: Sequence[Group],
+    tables: Sequence[Table],
+    drawn: Sequence[tuple[Plot, bytes]],
+    legend: Sequence[tuple[str, str]],
+    baseline: str | None,
+) -> str:
+    style, script = _static("page.css"), _static("page.js")
+    parts = {
+        "title": TITLE,
+        "summary": html.escape(summary(groups)),
+        "style": style,
+        "style-hash": _hash(style),
+        "script": script,
+        "script-hash": _hash(script),
+        "tables": "\n".join(map(_table, tables)),
+        "plots": "\n".join(_image(plot, svg) for plot, svg in drawn) or "<p>There is nothing to draw.</p>",
+        "legend": "\n".join(f"<dt>{_text(label)}</dt><dd>{_text(full)}</dd>" for label, full in legend),
+        "data": embed(_data(groups, baseline)),
+    }
+    return re.sub(r"\{\{([a-z-]+)\}\}", lambda found: parts[found[1]], _static("page.html"))
+
+
+def summary(groups: Sequence[Group]) -> str:
+    counts = (
+        (len({group.model for group in groups}), "model"),
+        (len({group.task for group in groups}), "task"),
+        (len({row.label for group in groups for row in group.rows if row.samples == 1}), "decoder"),
+        (sum(len(records) for group in groups for records in group.records.values()), "record"),
+    )
+    return ", ".join(f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in counts)
+
+
+def embed(value: Any) -> str:
+    """JSON that can stand inside a script element: without <, > and & it holds neither a tag nor a comment.
+
+    Half a surrogate pair is in no character set and upsets browsers; it becomes a question mark.
+    """
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = text.encode("utf-8", "replace").decode()
+    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _data(groups: Sequence[Group], baseline: str | None) -> dict[str, Any]:
+    labels = _labels(groups)
+    first = baseline if baseline in labels else labels[0] if labels else ""
+    prompts: dict[str, int] = {}
+    cells, rows = [], []
+    for group in groups:
+        for cell, records in group.records.items():
+            named = [row.label for row in group.rows if row.samples == 1 and row.cells.get(cell.length) == cell]
+            cells.append({"model": cell.model, "task": group.name, "length": cell.length, "labels": named})
+            for one in records:
+                prompt = prompts.setdefault(one.prompt, len(prompts))
+                right = 0 if one.error is not None else None if one.right is None else int(one.right)
+                figures = (one.text, one.answer, right, one.score, one.likelihood, one.cost.rows, one.error)
+                order = (cell.model, cell.task, cell.length, natural(one.problem), one.seed, one.sample)
+                rows.append((order, [len(cells) - 1, one.problem, one.seed, one.sample, prompt, *figures]))
+    rows.sort(key=lambda row: (row[0], row[1][0]))
+    return {
+        "fields": FIELDS,
+        "models": sorted({group.model for group in groups}),
+        "tasks": sorted({group.name for group in groups}),
+        "lengths": sorted({length for group in groups for length in group.lengths}),
+        "labels": labels,
+        "first": first,
+        "second": next((label for label in reversed(labels) if label != first), ""),
+        "cells": cells,
+        "prompts": list(prompts),
+        "records": [row for _, row in rows],
+    }
+
+
+def _labels(groups: Sequence[Group]) -> list[str]:
+    """Cheapest first, as in the tables."""
+    found = {row.label: row.price() for group in groups for row in group.rows if row.samples == 1}
+    return sorted(found, key=lambda label: (found[label], label))
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in table.head)
+    body = "\n".join(
+        f'<tr><th scope="row">{_text(entries[0].text)}</th>{"".join(map(_cell, entries[1:]))}</tr>'
+        for entries in table.rows
+    )
+    notes = "".join(f'<p class="note">{_text(note)}</p>' for note in table.notes)
+    title = _text(table.title)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{title}"><table><caption>{title}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>{notes}"
+    )
+
+
+def _cell(entry: Entry) -> str:
+    tag = {BEST: "b", SECOND: "u"}.get(entry.rank)
+    return f"<td><{tag}>{_text(entry.text)}</{tag}></td>" if tag else f"<td>{_text(entry.text)}</td>"
+
+
+def _image(plot: Plot, svg: bytes) -> str:
+    """As an image and not as markup, so that one plot's names for its parts cannot meet another's."""
+    source = base64.b64encode(svg).decode()
+    return f'<img src="data:image/svg+xml;base64,{source}" alt="{_text(describe(plot))}" loading="lazy">'
+
+
+def _text(text: str) -> str:
+    return html.escape(visible(text))
+
+
+def _static(name: str) -> str:
+    return STATIC.joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,154 @@
+"""Plots of runs, the same bytes every time: accuracy against rows and length, pass@k."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unmask.core.errors import UnmaskError
+from unmask.report import labels
+from unmask.report.results import Group, Row, pass_curve
+from unmask.report.statistics import Estimate
+from unmask.report.tables import is_drawn
+
+# Okabe and Ito's colours, which stay apart for every kind of sight; then the same again with other marks.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKS = "osD^vP*X"
+STYLE: Any = {
+    "svg.hashsalt": "unmask",
+    "text.parse_math": False,  # names are not formulas
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "font.size": 9,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    x: float
+    found: Estimate
+
+
+@dataclass(frozen=True)
+class Plot:
+    name: str  # of its file
+    title: str
+    x: str  # the axis
+    lines: tuple[tuple[str, tuple[Point, ...]], ...]  # by label
+
+
+def plots(groups: Sequence[Group]) -> list[Plot]:
+    """What there is to draw: a figure for one point, or for one length, says nothing."""
+    made: list[Plot] = []
+    for number, group in enumerate(groups, 1):
+        rows = [row for row in group.rows if any(one.accuracy.n for one in row.results.values())]
+        if len(rows) > 1 or len(group.lengths) > 1:
+            made.append(_against_rows(group, rows, number))
+        if len(group.lengths) > 1:
+            lines = tuple((row.label, _points(row, True)) for row in rows)
+            made.append(Plot(f"{number}-length", _title(group), "length", lines))
+        made += _passes(group, number)
+    return [plot for plot in made if plot.lines]
+
+
+def _against_rows(group: Group, rows: Sequence[Row], number: int) -> Plot:
+    """A line joins a decoder's lengths; where one length was swept over settings, it joins those instead."""
+    if len(group.lengths) == 1:
+        families: dict[str, list[Row]] = {}
+        for row in rows:
+            families.setdefault(_family(row), []).append(row)
+        swept = tuple(
+            (name if len(some) > 1 else some[0].label, tuple(point for row in some for point in _points(row, False)))
+            for name, some in families.items()  # rows come cheapest first
+        )
+        return Plot(f"{number}-rows", f"{_title(group)}, L={group.lengths[0]}", "rows (NFE ÷ L)", swept)
+    lines = tuple((row.label, _points(row, False)) for row in rows)
+    return Plot(f"{number}-rows", _title(group), "rows (NFE ÷ L)", lines)
+
+
+def _passes(group: Group, number: int) -> Iterable[Plot]:
+    for length in group.lengths:
+        lines = []
+        for row in group.rows:
+            curve = pass_curve(group.records[row.cells[length]]) if is_drawn(row, length) else {}
+            if len(curve) > 1:
+                lines.append((row.label, tuple(Point(float(k), found) for k, found in curve.items())))
+        yield Plot(f"{number}-pass-{length}", f"{_title(group)}, pass@k, L={length}", "k", tuple(lines))
+
+
+def _family(row: Row) -> str:
+    if row.samples > 1:
+        return f"majority of stored × {row.label.partition(' × ')[2]}"
+    return labels.family(row.label)
+
+
+def _title(group: Group) -> str:
+    return f"{group.model} · {group.name}"
+
+
+def _points(row: Row, by_length: bool) -> tuple[Point, ...]:
+    pairs = ((length if by_length else one.cost["rows"], one.accuracy) for length, one in row.results.items())
+    return tuple(Point(float(x), found) for x, found in pairs if found.value is not None and x > 0)
+
+
+def draw(plot: Plot, kind: str) -> bytes:
+    """As `svg` or `png`. No display, no dates, no one's own style."""
+    try:
+        import matplotlib
+        from matplotlib import style
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
+    with style.context("default"), matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(6.4, 3.8 + 0.14 * len(plot.lines)), layout="constrained")
+        axes = figure.subplots()
+        for place, (label, points) in enumerate(plot.lines):
+            apart = 1.012 ** (place - (len(plot.lines) - 1) / 2)  # or equal points would hide one another
+            _line(axes, place, label, [Point(point.x * apart, point.found) for point in points])
+        _dress(axes, plot)
+        figure.legend(loc="outside lower left", ncols=1 + (max(len(label) for label, _ in plot.lines) < 36))
+        out = io.BytesIO()
+        figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
+        return out.getvalue()
+
+
+def _line(axes: Any, place: int, label: str, points: Sequence[Point]) -> None:
+    axes.errorbar(
+        [point.x for point in points],
+        [100 * (point.found.value or 0.0) for point in points],
+        yerr=[100 * (point.found.error or 0.0) for point in points],
+        label=labels.visible(label),
+        color=COLOURS[place % len(COLOURS)],
+        marker=MARKS[(place + place // len(COLOURS)) % len(MARKS)],
+        markersize=5,
+        linewidth=1.3,
+        capsize=2,
+        elinewidth=0.8,
+    )
+
+
+def _dress(axes: Any, plot: Plot) -> None:
+    axes.set_title(labels.visible(plot.title), fontsize=10, loc="left")
+    axes.set(xlabel=plot.x, ylabel="right, %  (± standard error)")
+    axes.set_xscale("log", base=2)
+    places = sorted({point.x for _, points in plot.lines for point in points})
+    kept = [x for i, x in enumerate(places) if i == 0 or x >= 1.15 * places[i - 1]]
+    axes.set_xticks(kept, [f"{x:g}" if x < 1e5 else f"{x:.0f}" for x in kept])
+    axes.minorticks_off()
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, -2), min(high, 102))
+
+
+def describe(plot: Plot) -> str:
+    """What a reader who cannot see it is told."""
+    lines = []
+    for label, points in plot.lines:
+        figures = ", ".join(f"{100 * (point.found.value or 0):.1f} % at {point.x:g}" for point in points)
+        lines.append(f"{label}: {figures}")
+    return f"{plot.title}, accuracy against {plot.x}. " + "; ".join(lines)
