@@ -79,15 +79,18 @@ def test_a_batch_that_died_goes_again_one_by_one_and_only_the_deadly_problem_is_
     assert not len(queue)
 
 
-def test_engines_that_cannot_be_are_refused():
-    for words, said in (
-        (("rayy",), "did you mean 'ray'"),
-        (("local", 2), "--workers is for --engine ray"),
-        (("local", None, "auto"), "--address is for --engine ray"),
-        (("ray", 0), "workers=0"),
-    ):
-        with pytest.raises(UnmaskError, match=said):
-            make_engine(*words)
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"name": "rayy"}, "did you mean 'ray'"),
+        ({"workers": 2}, "--workers is for --engine ray"),
+        ({"address": "auto"}, "--address is for --engine ray"),
+        ({"name": "ray", "workers": 0}, "workers=0"),
+    ],
+)
+def test_engines_that_cannot_be_are_refused(wrong: dict[str, Any], said: str):
+    with pytest.raises(UnmaskError, match=said):
+        make_engine(**wrong)
 
 
 def words(model: str, out: Path, *more: str, limit: int = 9) -> list[str]:

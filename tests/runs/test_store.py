@@ -241,4 +241,4 @@ def test_ten_thousand_records_load_in_seconds(out: Path):
         store.append(record(f"p{i:05d}", text="x" * 400, prompt="y" * 600) for i in range(10_000))
     began = time.perf_counter()
     assert len(read_run(out).records) == 10_000
-    assert time.perf_counter() - began < 3
+    assert time.perf_counter() - began < 5

@@ -69,27 +69,12 @@ def eval_(
     if memory is not None and not memory > 0:
         raise UnmaskError(f"--memory {memory} does not work: give gigabytes above 0")
     made = make_engine(engine, workers, address)
-    grid = make_grid(
-        model,
-        task,
-        decoder,
-        length or (),
-        seeds=seed or (0,),
-        prompts=prompts,
-        allow_code=allow_code,
-        sandbox=_one_of(Confinement, "--sandbox", sandbox),
-        device=device,
-        dtype=dtype,
-        here=engine == "local",
-        samples=samples,
-        limit=limit,
-        metric=_one_of(Metric, "--metric", metric),
-        guidance=guidance,
-        suppress=suppress,
-        early_end=early_end,
-        stop=tuple(stop or ()),
-        traces=traces,
-    )
+    asked: dict[str, Any] = {"seeds": seed or (0,), "samples": samples, "limit": limit}
+    asked |= {"prompts": prompts, "metric": _one_of(Metric, "--metric", metric)}
+    asked |= {"allow_code": allow_code, "sandbox": _one_of(Confinement, "--sandbox", sandbox)}
+    asked |= {"guidance": guidance, "suppress": suppress, "early_end": early_end, "stop": tuple(stop or ())}
+    asked |= {"traces": traces, "device": device, "dtype": dtype, "here": engine == "local"}
+    grid = make_grid(model, task, decoder, length or (), **asked)
     budget = None if memory is None else int(memory * 10**9)
     with board() as watch:
         run = evaluate(grid, out, made, batch=batch, memory=budget, retry=retry, watch=watch)

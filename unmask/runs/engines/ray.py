@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -182,6 +183,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
+    _knock(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     here: dict[str, Any] = {"num_cpus": max(workers or 0, os.cpu_count() or 1), "include_dashboard": False}
     try:
@@ -193,6 +195,17 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """Ray itself tries for minutes to reach what nobody answers at."""
+    host, _, port = (address or "").rpartition(":")
+    if "/" in host or not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise UnmaskError(f"no Ray cluster at {address!r}: {error}") from None
 
 
 def _count(wanted: int | None, on_gpu: bool) -> int:
