@@ -5,6 +5,7 @@ Both cases start from one row: K identical ones would stay copies for ever. A ca
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeVar
@@ -55,7 +56,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Frontier:
+class Frontier(ABC):
     """Abstract: a case adds `propose`."""
 
     beams: int = 3  # K: rows that live on, and writes each proposes
@@ -68,9 +69,9 @@ class Frontier:
         if self.score not in ("visible", "path"):
             raise UnmaskError(f"unknown score {self.score!r}: {nearest(self.score, ('visible', 'path'))}")
 
+    @abstractmethod
     def propose(self, beliefs: Beliefs, masked: AtBool) -> Proposals:
         """Writes of each row among its asked columns that are masked and in the block."""
-        raise NotImplementedError
 
     def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]:
         del noise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import string
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -47,7 +48,7 @@ class Letters:
         return "".join(message["content"] for message in messages)
 
 
-class Exact:
+class Exact(ABC):
     """A denoiser that is told its conditionals: subclasses give p(token at each column | what is visible)."""
 
     dtype = torch.float64
@@ -68,8 +69,8 @@ class Exact:
         flat = logits.flatten(0, 1)
         return Beliefs(flat.__getitem__, (at.shape[0], at.shape[1]), self.letters + 1, self.mask_id, self.device)
 
-    def marginals(self, tokens: Tensor) -> Float[Tensor, "pos letter"]:
-        raise NotImplementedError
+    @abstractmethod
+    def marginals(self, tokens: Tensor) -> Float[Tensor, "pos letter"]: ...
 
     def _generator(self, length: int) -> torch.Generator:
         return torch.Generator().manual_seed(self.seed * 1009 + length)

@@ -51,5 +51,5 @@ class Rows(IterableDataset[Batch]):
 def batches(recipe: Recipe, tokenizer: Tokenizer, stream: int, workers: int) -> Iterator[Batch]:
     """With workers, whose batch comes next is fixed by turn, so that a seed gives the same run."""
     rows = Rows(recipe, tokenizer, stream)
-    more = {"prefetch_factor": 4, "multiprocessing_context": "spawn"} if workers else {}
-    yield from DataLoader(rows, batch_size=None, num_workers=workers, **more)  # type: ignore[arg-type]
+    spawn = "spawn" if workers else None
+    yield from DataLoader(rows, batch_size=None, num_workers=workers, multiprocessing_context=spawn)

@@ -20,10 +20,10 @@ _SINGLE = Regex(r"[0-9^()\[\]{},.:?]| ?[+\-*/%=<>]")
 def learn(families: list[Generated], texts: int = 20_000, vocab: int = 1024, seed: int = 0) -> Tokenizer:
     """Learnt from training problems only; the same seed gives the same vocabulary."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(  # type: ignore[assignment]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(_SINGLE, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
-    tokenizer.decoder = decoders.ByteLevel()  # type: ignore[assignment]
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab - len(TAGS),
         special_tokens=[END, MASK],
