@@ -51,9 +51,11 @@ def test_a_batch_of_nothing_is_refused():
 def test_the_gauge_sees_memory_and_keeps_to_the_budget():
     gauge = Gauge(torch.device("cpu"), budget=10**12)
     base = gauge.begin()
-    held = torch.ones(2**24)  # 64 MB
+    held = torch.ones(
+        2**27
+    )  # 512 MB: malloc may keep up to 64 MB of what was freed before, and would serve less from that
     grown = gauge.peak() - base
     del held
-    assert 50e6 < grown < 300e6
+    assert 300e6 < grown < 900e6
     assert gauge.roomy(base, base + grown)
     assert not Gauge(torch.device("cpu"), budget=base + grown).roomy(base, base + grown)
