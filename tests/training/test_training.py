@@ -129,7 +129,7 @@ def special_ids(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_nano_model_learns_its_task_in_a_minute(tmp_path: Path) -> None:
+def test_a_nano_model_learns_its_task(tmp_path: Path) -> None:
     nano = recipe("nano")
     folder = make(nano, tmp_path, CPU)
     assert folder is not None
