@@ -43,15 +43,19 @@ def console(wide: bool) -> Console:
 
 def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
     parts = ["# Report", "Accuracy ± standard error over problems; **best**, <u>second</u>."]
-    for table in tables:
-        head = "| " + " | ".join(map(_escape, table.head)) + " |"
-        rule = "|" + "|".join(["---"] + ["---:"] * (len(table.head) - 1)) + "|"
-        body = ["| " + " | ".join(map(_marked, entries)) + " |" for entries in table.rows]
-        parts += [f"## {_escape(table.title)}", "\n".join([head, rule, *body]), *map(_escape, table.notes)]
+    parts += [part for table in tables for part in (f"## {_escape(table.title)}", *table_markdown(table))]
     if legend:
         lines = [f"- {_escape(label)}: {_escape(full)}" for label, full in legend]
         parts += ["## Decoders, every setting written out", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
+
+
+def table_markdown(table: Table) -> list[str]:
+    """The table and its notes, a paragraph each."""
+    head = "| " + " | ".join(map(_escape, table.head)) + " |"
+    rule = "|" + "|".join(["---"] + ["---:"] * (len(table.head) - 1)) + "|"
+    body = ["| " + " | ".join(map(_marked, entries)) + " |" for entries in table.rows]
+    return ["\n".join([head, rule, *body]), *map(_escape, table.notes)]
 
 
 def comma_separated(cells: Sequence[dict[str, Any]]) -> str:

@@ -103,6 +103,7 @@ class Line:
             traced=grid.traces,
             device=grid.device,
             dtype=grid.dtype,
+            precision=grid.precision,
             memory=memory,
             problems=left,
         )
@@ -142,7 +143,8 @@ class Line:
 
 def head(grid: Grid, problems: dict[str, list[Problem]]) -> dict[str, Any]:
     """What run.json says of a run that begins now."""
-    exact = grid.device == "cpu" and grid.dtype == "float32" and platform.machine() in ("x86_64", "AMD64")
+    here = grid.device == "cpu" and platform.machine() in ("x86_64", "AMD64")
+    exact = here and grid.dtype == "float32" and grid.precision == "highest"
     return {
         "format": FORMAT,
         "unmask": __version__,
