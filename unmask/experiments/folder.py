@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,7 @@ class Asked:
         if said.get("format") != FORMAT:
             raise UnmaskError(f"{where} is an experiment of format {said.get('format')!r}: this unmask reads {FORMAT}")
         setting = Setting(**{key: _tuple(value) for key, value in said["setting"].items()})
-        parts = [
-            Part(**{key: _tuple(value) for key, value in part.items()} | {"methods": _methods(part)})
-            for part in said["parts"]
-        ]
-        return cls(said["experiment"], said["command"], setting, parts)
+        return cls(said["experiment"], said["command"], setting, [_part(part) for part in said["parts"]])
 
 
 def begin(folder: Path, asked: Asked) -> None:
@@ -85,19 +81,19 @@ def _packed(asked: Asked, found: Found) -> Iterator[dict[str, Any]]:
 def read_packed(path: Path) -> tuple[Asked, Found]:
     first, *rest = read_lines(path)
     asked = Asked.of(first["asked"], repr(str(path)))
-    lines: dict[str, list[dict[str, Any]]] = {}
-    for line in rest:
-        if "part" in line:
-            mine = lines.setdefault(line["part"], [])
-        else:
-            mine.append(line)
-    runs = {part: unpack(some, part) for part, some in lines.items()}
+    starts = [place for place, line in enumerate(rest) if "part" in line]
+    ends = [*starts[1:], len(rest)]
+    runs = {
+        rest[start]["part"]: unpack(rest[start + 1 : end], rest[start]["part"])
+        for start, end in zip(starts, ends, strict=True)
+    }
     return asked, Found(asked.experiment, asked.setting, asked.parts, runs, first["measured"])
 
 
-def _methods(part: dict[str, Any]) -> tuple[Method, ...]:
-    known = [field.name for field in fields(Method)]
-    return tuple(Method(*(method[key] for key in known)) for method in part["methods"])
+def _part(said: dict[str, Any]) -> Part:
+    methods = tuple(Method(**method) for method in said["methods"])
+    plain = {key: _tuple(value) for key, value in said.items() if key != "methods"}
+    return Part(**plain, methods=methods)
 
 
 def _tuple(value: Any) -> Any:

@@ -67,6 +67,7 @@ class Line:
         self.grid = grid
         self.problems = grid.problems()
         self._tasks: dict[str, Task] = {spec: task.make(spec) for spec in grid.tasks}
+        self._graded: dict[tuple[str, str, str], dict[str, Any]] = {}  # decoders often agree to the letter
         self._known = {spec: {problem.id: problem for problem in mine} for spec, mine in self.problems.items()}
         for spec, mine in self.problems.items():
             if len(self._known[spec]) < len(mine):
@@ -112,7 +113,10 @@ class Line:
         made = self._tasks[job.task]
         said: dict[str, Any] = {"answer": None, "key": None, "right": None, "score": None, "error": answer.error}
         if answer.error is None:
-            said |= self._grade(made, self._known[job.task][answer.problem], answer.text)
+            text = (job.task, answer.problem, answer.text)
+            if text not in self._graded:
+                self._graded[text] = self._grade(made, self._known[job.task][answer.problem], answer.text)
+            said |= self._graded[text]
         return Record(
             model=job.model,
             task=job.task,
