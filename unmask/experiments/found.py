@@ -57,7 +57,8 @@ class Found:
     def methods(self) -> list[Method]:
         """That have records: the paper's rows in its order, others in the experiment's."""
         found = _once(method for part in self.parts if part.name in self.runs for method in part.methods)
-        return sorted(found, key=lambda method: TEN.index(method.name) if method.name in TEN else len(TEN))
+        known = all(method.name in TEN for method in found)
+        return sorted(found, key=lambda method: TEN.index(method.name)) if known else found
 
     def label(self, name: str) -> str:
         return next((method.label for method in self.methods if method.name == name), name)
@@ -77,15 +78,22 @@ class Found:
         """Over all benchmarks, each counting alike."""
         return together([self.accuracy(benchmark, method, counted) for benchmark in self.benchmarks])
 
-    def compare(self, benchmark: str, before: str, after: str, counted: str = "right") -> Comparison | None:
-        """Paired by problem, each problem's lengths averaged."""
-        values = [self._by_problem(benchmark, method, counted) for method in (before, after)]
+    def compare(
+        self, benchmark: str, before: str, after: str, counted: str = "right", length: int | None = None
+    ) -> Comparison | None:
+        """Paired by problem, at one length or with each problem's lengths averaged."""
+        values = [self._by_problem(benchmark, method, counted, length) for method in (before, after)]
         return compare(*values) if all(values) else None
 
-    def _by_problem(self, benchmark: str, method: str, counted: str) -> dict[str, float]:
-        parts = [getattr(result, counted) for result in self.results(benchmark, method).values()]
-        everywhere = set(parts[0]).intersection(*parts[1:]) if parts else set()
-        return {problem: sum(part[problem] for part in parts) / len(parts) for problem in everywhere}
+    def _by_problem(self, benchmark: str, method: str, counted: str, length: int | None) -> dict[str, float]:
+        results = self.results(benchmark, method)
+        return mean_of([getattr(one, counted) for at, one in results.items() if length in (None, at)])
+
+
+def mean_of(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """By problem; problems that some part lacks are left out."""
+    everywhere = set(parts[0]).intersection(*parts[1:]) if parts else set()
+    return {problem: sum(part[problem] for part in parts) / len(parts) for problem in everywhere}
 
 
 def _once(values: Iterable[Any]) -> list[Any]:

@@ -36,11 +36,12 @@ def pick(setting: Setting, *names: str) -> list[Method]:
     return [by_name[name] for name in names]
 
 
-def tabled(setting: Setting, benchmarks: Sequence[str], methods: Sequence[Method]) -> list[Part]:
+def tabled(
+    setting: Setting, benchmarks: Sequence[str], methods: Sequence[Method], lengths: tuple[int, ...] = ()
+) -> list[Part]:
     """Random order is averaged over seeds; a search at every position is asked of fewer problems where that is set."""
     parts = []
     for benchmark in setting.chosen(*benchmarks):
-        lengths = setting.table(benchmark)
         for kind, some in _kinds(asked(setting, methods)).items():
             parts.append(
                 Part(
@@ -48,12 +49,25 @@ def tabled(setting: Setting, benchmarks: Sequence[str], methods: Sequence[Method
                     benchmark=benchmark,
                     task=setting.tasks[benchmark],
                     methods=tuple(some),
-                    lengths=lengths,
+                    lengths=lengths or setting.table(benchmark),
                     limit=setting.few if kind == "ar-beam" and setting.few is not None else setting.limit,
                     seeds=setting.seeds if kind == "random" else (0,),
                 )
             )
     return parts
+
+
+def alone(setting: Setting, benchmark: str, methods: Iterable[Method], length: int, samples: int = 1) -> Part:
+    """One benchmark at one length, asked of the smaller number of problems."""
+    return Part(
+        name=benchmark.lower() + ("-drawn" if samples > 1 else ""),
+        benchmark=benchmark,
+        task=setting.tasks[benchmark],
+        methods=tuple(methods),
+        lengths=(length,),
+        limit=setting.few,
+        samples=samples,
+    )
 
 
 def asked(setting: Setting, methods: Iterable[Method]) -> list[Method]:

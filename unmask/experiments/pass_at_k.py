@@ -5,7 +5,7 @@ from __future__ import annotations
 from unmask.experiments.cells import Method, Part
 from unmask.experiments.experiment import Experiment, Findings, Verdict
 from unmask.experiments.found import Found
-from unmask.experiments.methods import asked
+from unmask.experiments.methods import alone, asked
 from unmask.experiments.paper import paper
 from unmask.experiments.setting import Setting
 from unmask.experiments.tables import rows_of
@@ -23,17 +23,7 @@ def parts(setting: Setting) -> list[Part]:
     made = []
     for benchmark in setting.chosen(*setting.passes):
         length = setting.at(benchmark, LENGTH)
-        made.append(
-            Part(
-                name=benchmark.lower(),
-                benchmark=benchmark,
-                task=setting.tasks[benchmark],
-                methods=tuple(asked(setting, _methods(length))),
-                lengths=(length,),
-                limit=setting.few,
-                samples=setting.samples,
-            )
-        )
+        made.append(alone(setting, benchmark, asked(setting, _methods(length)), length, setting.samples))
     return made
 
 
