@@ -53,9 +53,9 @@ TINY = Recipe(
     mix=(
         Share("countdown", 3, 10.0),
         Share("countdown", 4, 28.0),
-        Share("sudoku", 11, 0.5),
-        Share("sudoku", 12, 0.5),
-        Share("sudoku", 13, 0.5),
+        Share("sudoku", 11, 0.3),
+        Share("sudoku", 12, 0.3),
+        Share("sudoku", 13, 0.3),
         Share("mini-gsm", 3, 6.0),
         Share("mini-gsm", 4, 6.0),
         Share("mini-gsm", 5, 4.0),
