@@ -1,5 +1,9 @@
 """A tree says what its trace says: every candidate counted once, the path to the answer marked, the same bytes."""
 
+import json
+import re
+import shlex
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -7,11 +11,13 @@ from pathlib import Path
 import pytest
 
 import unmask
+from unmask.cli import main
 from unmask.core import UnmaskError
 from unmask.report.lineage import grow
 from unmask.report.tree import describe_tree, draw_tree, tree_image
 from unmask.runs.trace import Trace
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "searches.md"
 SEARCHES = ("ots(beams=3, block=3, temperature=1)", "ots(beams=2, block=3, interval=1, temperature=1)")
 
 
@@ -111,6 +117,26 @@ def test_a_text_in_a_trace_cannot_steer_a_terminal():
     assert "\x1b" not in describe_tree(hostile)
 
 
+def test_the_commands_of_the_page_run(monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    for line in re.findall(r"^(unmask .*)$", PAGE.read_text("utf-8"), re.MULTILINE):
+        monkeypatch.setattr(sys, "argv", shlex.split(line))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 0, (line, capsys.readouterr().err)
+    assert (tmp_path / "tree.svg").read_bytes().startswith(b"<?xml")
+    shown = capsys.readouterr().out
+    assert "├●" in shown or "└●" in shown
+    assert len(json.loads(shown.splitlines()[-1])["searches"]) == 2
+
+
+def test_the_python_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    exec(block, {})
+    assert (tmp_path / "quality.svg").exists()
+
+
 @pytest.mark.parametrize(
     ("act", "sentence"),
     [
@@ -118,6 +144,7 @@ def test_a_text_in_a_trace_cannot_steer_a_terminal():
         (lambda path: draw_tree(traced(SEARCHES[0]), path / "a.pgn"), "did you mean '.png'"),
         (lambda path: draw_tree(traced(SEARCHES[0]), path / "no" / "a.svg"), "cannot be written"),
         (lambda path: describe_tree(traced(SEARCHES[0]), traced("low-confidence", "ab")), "different prompts"),
+        (lambda path: grow(Trace({}, [], {})), "does not hold together"),
         (lambda path: tree_image(grow(traced("order-search", length=14)), "svg"), "14 searches cannot be read"),
     ],
 )

@@ -72,11 +72,17 @@ class Tree:
 
 
 def grow(trace: Trace, beside: Trace | None = None, judge: Judge | None = None) -> Tree:
-    reader = Reader(trace)
-    searches = reader.searches()
+    try:
+        return _grow(Reader(trace), None if beside is None else Reader(beside), judge)
+    except (KeyError, IndexError, TypeError) as error:
+        raise UnmaskError(f"the trace does not hold together: {type(error).__name__} {error}") from None
+
+
+def _grow(reader: Reader, beside: Reader | None, judge: Judge | None) -> Tree:
+    searches, trace = reader.searches(), reader.trace
     if judge is not None:
         searches[-1] = _judged(searches[-1], reader, judge)
-    other = None if beside is None else _beside(Reader(beside), reader, searches, judge)
+    other = None if beside is None else _beside(beside, reader, searches, judge)
     return Tree(reader.title, trace.header["prompt"], trace.end["texts"][trace.end["chosen"]], tuple(searches), other)
 
 

@@ -62,12 +62,15 @@ def tree_image(tree: Tree, kind: str) -> bytes:
 
 def describe_tree(trace: Trace, beside: Trace | None = None, judge: Judge | None = None, width: int = 100) -> str:
     """The same tree for a terminal: ● leads to the answer, ○ was kept, · was pruned."""
-    tree = grow(trace, beside, judge)
-    lines = [tree.title, _flat(tree.prompt)]
+    return describe(grow(trace, beside, judge), width)
+
+
+def describe(tree: Tree, width: int) -> str:
+    lines = [_flat(tree.title), _flat(tree.prompt)]
     lines += [": ".join(heads(place, search)) for place, search in enumerate(tree.searches)]
     lines += ["", *_branches(tree, 0, None, "")]
     if tree.beside:
-        lines += ["", f"beside it {tree.beside.label} {MARKS[tree.beside.right]}".rstrip()]
+        lines += ["", f"beside it {_flat(tree.beside.label)} {MARKS[tree.beside.right]}".rstrip()]
         for text, logp, met in zip(tree.beside.texts, tree.beside.logp, tree.beside.met, strict=True):
             lines.append(f"  {met:<11} {hundredths(logp):>8}  {_flat(text)}")
     return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines) + "\n"
