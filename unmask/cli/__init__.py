@@ -1,6 +1,6 @@
 """`unmask`, the command. Importing a command's file adds it to the application."""
 
-from unmask.cli import demo, env, eval, fill, generate, grade, list, models, report, reproduce, train
+from unmask.cli import demo, env, eval, fill, generate, grade, list, models, report, reproduce, train, tree
 from unmask.cli.app import app, main
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "report",
     "reproduce",
     "train",
+    "tree",
 ]
