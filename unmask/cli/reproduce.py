@@ -27,6 +27,8 @@ from unmask.runs.job import Precision
 from unmask.tasks import data
 from unmask.tasks.sandbox import Confinement
 
+FOLDERS = ("--out", "-o", "--compact", "--data")
+
 
 def _many(*flags: str, metavar: str, help: str) -> Any:
     return typer.Option(*flags, metavar=metavar, help=help + "; repeatable.")
@@ -122,8 +124,16 @@ def _one(
 
 
 def command() -> str:
-    """As it was typed, so that a result can say how it is had again."""
-    return shlex.join(["unmask", *sys.argv[1:]])
+    """As it was typed, so that a result can say how it is had again; folders are each reader's own."""
+    words = iter(sys.argv[1:])
+    kept = []
+    for word in words:
+        flag, equals, _ = word.partition("=")
+        if flag not in FOLDERS:
+            kept.append(word)
+        elif not equals:
+            next(words, None)
+    return shlex.join(["unmask", *kept])
 
 
 def _show_plan(lines: list[plan.Line], device: str, as_json: bool) -> None:

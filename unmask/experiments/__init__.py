@@ -3,9 +3,11 @@
 from unmask.core.errors import UnmaskError, nearest
 from unmask.experiments import (
     block_size,
+    case_study,
     figure_1d,
     nfe_scaling,
     pass_at_k,
+    score_quality,
     sudoku,
     table_1,
     table_2,
@@ -26,6 +28,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         temperature,
         block_size,
         sudoku,
+        case_study,
+        score_quality,
     )
 }
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from unmask.experiments.cells import Part
 from unmask.experiments.setting import Setting
 from unmask.runs.engines import Engine
@@ -32,8 +34,6 @@ class Bench:
     watch: Watcher | None = None
 
     def grid(self, setting: Setting, part: Part) -> Grid:
-        known = {field.name for field in fields(task.make(part.task))}  # type: ignore[arg-type]
-        given = {"prompts": self.prompts, "allow_code": self.allow_code, "sandbox": self.sandbox}
         return make_grid(
             [setting.model],
             [part.task],
@@ -47,8 +47,19 @@ class Bench:
             dtype=self.dtype,
             precision=self.precision,
             here=self.here,
-            **{key: value for key, value in given.items() if key in known},
+            **self.allowed(part.task),
         )
+
+    @property
+    def place(self) -> str:
+        """The device: a GPU where there is one, unless told otherwise."""
+        return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+    def allowed(self, spec: str) -> dict[str, Any]:
+        """What the user gave of a task's settings, of those that this task has."""
+        known = {field.name for field in fields(task.make(spec))}  # type: ignore[arg-type]
+        given = {"prompts": self.prompts, "allow_code": self.allow_code or None, "sandbox": self.sandbox}
+        return {key: value for key, value in given.items() if key in known and value is not None}
 
     def run(self, setting: Setting, parts: Sequence[Part], folder: Path) -> None:
         """What any part would be refused is refused before the first begins."""

@@ -77,7 +77,7 @@ def _flat(results: dict[int, Result], middle: list[int], within: float) -> Verdi
     low, high = min(heights, key=heights.__getitem__), max(heights, key=heights.__getitem__)
     pair = compare(results[low].right, results[high].right)
     result = joint([pair] if pair else [])
-    flat = heights[high] - heights[low] <= 2 * within
+    flat = heights[high] - heights[low] <= 2 * within and result is not None and result.error is not None
     said = f"from {heights[low]:.1f} (block {low}) to {heights[high]:.1f} (block {high})"
     said += f"; difference {figure(result)}" if result else ""
     sure = outcome(result) == "holds"

@@ -85,7 +85,7 @@ def read_packed(path: Path) -> tuple[Asked, Found]:
     ends = [*starts[1:], len(rest)]
     runs = {
         rest[start]["part"]: unpack(rest[start + 1 : end], rest[start]["part"])
-        for start, end in zip(starts, ends, strict=True)
+        for start, end in zip(starts, ends, strict=False)
     }
     return asked, Found(asked.experiment, asked.setting, asked.parts, runs, first["measured"])
 

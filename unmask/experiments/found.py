@@ -61,7 +61,8 @@ class Found:
         return sorted(found, key=lambda method: TEN.index(method.name)) if known else found
 
     def label(self, name: str) -> str:
-        return next((method.label for method in self.methods if method.name == name), name)
+        methods = (method for part in self.parts for method in part.methods)
+        return next((method.label for method in methods if method.name == name), name)
 
     def results(self, benchmark: str, method: str) -> dict[int, Result]:
         """By length; empty unless every length is there."""

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from unmask.core.errors import UnmaskError
 from unmask.experiments.bench import Bench
 from unmask.experiments.experiment import Experiment, Findings, Verdict
@@ -31,6 +33,7 @@ def reproduce(experiment: Experiment, setting: Setting, out: Path, bench: Bench,
     if experiment.measure is None:
         bench.run(setting, asked.parts, out)
     elif not (out / MEASURED).exists():
+        torch.set_float32_matmul_precision(bench.precision)
         measured = experiment.measure(bench, setting)
         write_whole(out / MEASURED, json.dumps(measured, ensure_ascii=False, allow_nan=False) + "\n")
     return read(out)

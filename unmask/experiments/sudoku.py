@@ -14,6 +14,7 @@ from unmask.report.plots import Plot, Point
 BENCHMARK, SOURCE = "Sudoku", "Table S3"
 CHANCE = 0.25  # of a cell filled blindly with one of four digits
 SURE = 1.96  # standard errors
+FEWEST = 30  # problems of which a standard error says something
 
 
 def parts(setting: Setting) -> list[Part]:
@@ -46,9 +47,9 @@ def _plot(found: Found) -> Plot:
 def _verdict(found: Found) -> Verdict:
     claim = "No decoder fills cells better than chance (25 %)"
     shares = {method.label: found.accuracy(BENCHMARK, method.name, "score") for method in found.methods}
-    known = {label: one for label, one in shares.items() if one.value is not None and one.error is not None}
+    known = {label: one for label, one in shares.items() if one.value is not None and one.n >= FEWEST}
     if not known:
-        return Verdict(claim, SOURCE, "not asked", "no records")
+        return Verdict(claim, SOURCE, "not decided", f"fewer than {FEWEST} problems")
     above = {label: one for label, one in known.items() if (one.value or 0) - SURE * (one.error or 0) > CHANCE}
     near = any((one.value or 0) + SURE * (one.error or 0) > CHANCE for one in known.values())
     best = max(known, key=lambda label: known[label].value or 0)

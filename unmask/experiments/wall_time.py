@@ -62,8 +62,7 @@ def parts(setting: Setting) -> list[Part]:
 def measure(bench: Bench, setting: Setting) -> dict[str, Any]:
     """Seconds of each contender by length, a problem each; the first problem warms up and is timed again."""
     (part,) = parts(setting)
-    torch.set_float32_matmul_precision(bench.precision)
-    model = load(setting.model, bench.device or ("cuda" if torch.cuda.is_available() else "cpu"), bench.dtype)
+    model = load(setting.model, bench.place, bench.dtype)
     asked = task.make(part.task)
     problems = list(islice(asked.problems(), setting.repeats))
     prompts = [read_prompt(model, asked.messages(problem)) for problem in problems]
