@@ -75,7 +75,7 @@ def rate_of(device: str, size: int) -> float:
     return LARGE_ON_GPU if size >= LARGE else SMALL_ON_GPU
 
 
-def totals(lines: Iterable[Line]) -> dict[str, float]:
+def totals(lines: Iterable[Line]) -> dict[str, int | float]:
     some = list(lines)
     return {"rows": sum(line.rows for line in some), "hours": sum(line.hours for line in some)}
 
