@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 
 MODEL = "tiny"  # what commands use when no model is named
 

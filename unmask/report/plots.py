@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unmask.core.errors import UnmaskError
 from unmask.report import labels
+from unmask.report.figures import COLOURS, MARKS, render
 from unmask.report.results import Group, Row, pass_curve
 from unmask.report.statistics import Estimate
 from unmask.report.tables import is_drawn
-
-# Okabe and Ito's colours, which stay apart for every kind of sight; then the same again with other marks.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKS = "osD^vP*X"
-STYLE: Any = {
-    "svg.hashsalt": "unmask",
-    "text.parse_math": False,  # names are not formulas
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "font.size": 9,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-}
 
 
 @dataclass(frozen=True)
@@ -98,24 +82,17 @@ def _points(row: Row, by_length: bool) -> tuple[Point, ...]:
 
 
 def draw(plot: Plot, kind: str) -> bytes:
-    """As `svg` or `png`. No display, no dates, no one's own style."""
-    try:
-        import matplotlib
-        from matplotlib import style
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
-    with style.context("default"), matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 3.8 + 0.14 * len(plot.lines)), layout="constrained")
+    """As `svg` or `png`."""
+
+    def paint(figure: Any) -> None:
         axes = figure.subplots()
         for place, (label, points) in enumerate(plot.lines):
             apart = 1.012 ** (place - (len(plot.lines) - 1) / 2)  # or equal points would hide one another
             _line(axes, place, label, [Point(point.x * apart, point.found) for point in points])
         _dress(axes, plot)
         figure.legend(loc="outside lower left", ncols=1 + (max(len(label) for label, _ in plot.lines) < 36))
-        out = io.BytesIO()
-        figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
-        return out.getvalue()
+
+    return render(paint, (6.4, 3.8 + 0.14 * len(plot.lines)), kind, layout="constrained")
 
 
 def _line(axes: Any, place: int, label: str, points: Sequence[Point]) -> None:

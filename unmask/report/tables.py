@@ -10,7 +10,7 @@ from unmask.report.compare import Pair, compare_rows
 from unmask.report.results import Group, Row, pass_curve
 from unmask.report.statistics import LEVEL, Estimate, together
 
-Kind = Literal["accuracy", "parts", "average", "paired", "pass", "timing"]
+Kind = Literal["accuracy", "parts", "average", "paired", "pass", "timing", "quality"]
 BEST, SECOND = 1, 2
 
 
