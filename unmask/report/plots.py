@@ -25,6 +25,9 @@ class Plot:
     title: str
     x: str  # the axis
     lines: tuple[tuple[str, tuple[Point, ...]], ...]  # by label
+    y: str = "right, %"
+    level: tuple[str, float] | None = None  # a line across: its label and height, a share
+    zero: bool = False  # the axis begins at nothing rightly answered
 
 
 def plots(groups: Sequence[Group]) -> list[Plot]:
@@ -89,6 +92,9 @@ def draw(plot: Plot, kind: str) -> bytes:
         for place, (label, points) in enumerate(plot.lines):
             apart = 1.012 ** (place - (len(plot.lines) - 1) / 2)  # or equal points would hide one another
             _line(axes, place, label, [Point(point.x * apart, point.found) for point in points])
+        if plot.level is not None:
+            label, height = plot.level
+            axes.axhline(100 * height, label=labels.visible(label), color="#666666", linestyle="--", linewidth=1)
         _dress(axes, plot)
         figure.legend(loc="outside lower left", ncols=1 + (max(len(label) for label, _ in plot.lines) < 36))
 
@@ -112,14 +118,14 @@ def _line(axes: Any, place: int, label: str, points: Sequence[Point]) -> None:
 
 def _dress(axes: Any, plot: Plot) -> None:
     axes.set_title(labels.visible(plot.title), fontsize=10, loc="left")
-    axes.set(xlabel=plot.x, ylabel="right, %  (± standard error)")
+    axes.set(xlabel=plot.x, ylabel=f"{plot.y}  (± standard error)")
     axes.set_xscale("log", base=2)
     places = sorted({point.x for _, points in plot.lines for point in points})
     kept = [x for i, x in enumerate(places) if i == 0 or x >= 1.15 * places[i - 1]]
     axes.set_xticks(kept, [f"{x:g}" if x < 1e5 else f"{x:.0f}" for x in kept])
     axes.minorticks_off()
     low, high = axes.get_ylim()
-    axes.set_ylim(max(low, -2), min(high, 102))
+    axes.set_ylim(0 if plot.zero else max(low, -2), min(high, 102))
 
 
 def describe(plot: Plot) -> str:

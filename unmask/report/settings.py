@@ -9,7 +9,14 @@ from typing import Any
 from unmask.core.errors import UnmaskError
 from unmask.runs.store import Run
 
-USUAL: dict[str, Any] = {"metric": "ours", "guidance": 0.0, "suppress": False, "early_end": False, "stop": []}
+USUAL: dict[str, Any] = {
+    "metric": "ours",
+    "guidance": 0.0,
+    "suppress": False,
+    "early_end": False,
+    "stop": [],
+    "precision": "highest",
+}
 
 
 def shared_settings(runs: Sequence[Run]) -> dict[str, Any]:

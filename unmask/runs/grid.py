@@ -18,6 +18,7 @@ from unmask.core import Decoder, UnmaskError, decoder
 from unmask.models import load, model
 from unmask.models.load import registered
 from unmask.models.memory import choose_device, choose_dtype, stored_dtype
+from unmask.runs.job import Precision
 from unmask.runs.record import Cell
 from unmask.runs.settings import Settings
 from unmask.tasks import Metric, Problem, Task, grading, task
@@ -42,6 +43,7 @@ class Grid:
     traces: bool = False
     device: str = "cpu"
     dtype: str = "float32"
+    precision: Precision = "highest"
 
     def __post_init__(self) -> None:
         for what in ("models", "tasks", "decoders", "lengths", "seeds"):
@@ -87,6 +89,7 @@ class Grid:
             "traces": self.traces,
             "device": self.device,
             "dtype": self.dtype,
+            "precision": self.precision,
         }
 
     def problems(self) -> dict[str, list[Problem]]:
