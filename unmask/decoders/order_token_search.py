@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unmask.core import Branch, Canvas, Denoiser, Frame, Noise, Schedule, Step, decoder
+from unmask.core import Branch, Canvas, Denoiser, Frame, Held, Noise, Schedule, Step, decoder
 from unmask.core.errors import UnmaskError
 from unmask.core.shapes import Columns, Float
 from unmask.decoders.path import check_temperature
@@ -56,12 +56,13 @@ class OrderTokenSearch:
     def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]:
         schedule = Schedule.plan(canvas.holes.shape[1], self.block, self.steps)
         beams = self._start(canvas, noise, len(schedule.quotas))
-        local = denoiser
+        local = None
         for step in schedule:
-            if step.first:
-                local = denoiser.hold(beams.canvas, fresh=beams.holes[:, step.holes])
+            if step.first or local is None:
+                local = Held.of(denoiser, beams.canvas, fresh=beams.holes[:, step.holes])
             if self._searches(step):
-                beams, branch = self._search(local, denoiser, beams, step)
+                beams, branch = self._search(local, beams, step)
+                local = local.rows(beams.canvas.source)
                 yield Frame(beams.canvas, beams.total, step.number, branch)
             else:
                 beams = self._walk(local, beams, step)
@@ -91,7 +92,7 @@ class OrderTokenSearch:
         rows = canvas.rows(parent)
         return Beams(rows, noise.children(parent, draw, 0), scores, scores.sum(1), canvas.holes[parent])
 
-    def _walk(self, denoiser: Denoiser, beams: Beams, step: Step) -> Beams:
+    def _walk(self, denoiser: Held, beams: Beams, step: Step) -> Beams:
         """Each row alone: draw the block, write the surest."""
         at = beams.holes[:, step.holes]
         beliefs = denoiser(beams.canvas, at)
@@ -99,8 +100,13 @@ class OrderTokenSearch:
         token, logp = pick(beliefs, self.temperature, beams.noise, step.number, places)
         return replace(beams, canvas=_transfer(beams.canvas, at, token[:, :, 0], logp[:, :, 0], step))
 
-    def _search(self, local: Denoiser, denoiser: Denoiser, beams: Beams, step: Step) -> tuple[Beams, Branch]:
-        """Branch into K² candidates a problem, score them, keep the best K."""
+    def _search(self, local: Held, beams: Beams, step: Step) -> tuple[Beams, Branch]:
+        """Branch into K² candidates a problem, score them, keep the best K.
+
+        What stands before the block, or before what is hidden for its score, stays held; what follows is drawn anew.
+        """
+        reading = READINGS[self.likelihood](step.holes)
+        local = local.hold(beams.canvas, fresh=beams.holes[:, reading.hidden.start :])
         rest = beams.holes[:, step.holes.start :]
         beliefs = local(beams.canvas, rest)
         places = beams.canvas.places(rest)
@@ -120,11 +126,10 @@ class OrderTokenSearch:
             mine = beliefs.rows(parent), self.temperature, children, step.number, places[parent]
             again, _ = pick(*mine, draws=self.samples, purpose="sample")
             completions += [_complete(after, rest[parent], drawn) for drawn in again.unbind(2)[1:]]
-        held = denoiser.hold(beams.canvas, fresh=rest)
-        candidates = self._scored(held, candidates, completions, step)
+        candidates = self._scored(local.rows(parent), candidates, completions, step)
         return self._prune(candidates, completions[0], parent, draw, step)
 
-    def _scored(self, denoiser: Denoiser, beams: Beams, completions: list[Canvas], step: Step) -> Beams:
+    def _scored(self, denoiser: Held, beams: Beams, completions: list[Canvas], step: Step) -> Beams:
         """All completions of all candidates in one forward: the block hidden, its log p summed."""
         reading = READINGS[self.likelihood](step.holes)
         every = torch.arange(len(beams.canvas), device=beams.holes.device).repeat(self.samples)
@@ -132,7 +137,7 @@ class OrderTokenSearch:
         full = replace(full, tokens=torch.cat([completion.tokens for completion in completions]))
         scored = beams.holes[every][:, reading.scored]
         hidden = full.remask(beams.holes[every][:, reading.hidden])
-        logp = denoiser(hidden, scored).logp(full.at(scored))
+        logp = denoiser.rows(every)(hidden, scored).logp(full.at(scored))
         size = step.holes.start // step.block if step.block else step.holes.stop  # of every block but perhaps this one
         fresh = torch.stack([part.sum(1) for part in logp.split(size, dim=1)], dim=1)  # (sample·row, block)
         fresh = fresh.unflatten(0, (self.samples, -1)).mean(0)
