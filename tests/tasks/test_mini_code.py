@@ -6,17 +6,18 @@ from random import Random
 
 import pytest
 
-from unmask.tasks import MiniCode, interpreter
+from unmask.tasks import MiniCode, expression, interpreter
 from unmask.tasks.mini_code import CALLS
 from unmask.tasks.programs import KINDS
+from unmask.tasks.unknowns import FINDS
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS + FINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("level", MiniCode.levels)
 def test_the_code_does_what_the_reference_does(kind, level):
     rng = Random(level)
     for _ in range(12):
-        takes, _, body, means = kind(rng, level)
+        takes, _, body, means, _ = kind(rng, level)
         program = interpreter.load("\n    ".join([f"def f({takes}):", *body]))
         for arguments in CALLS[takes]:
             assert program.gives("f", arguments, means(*arguments)), (body, arguments)
@@ -24,17 +25,32 @@ def test_the_code_does_what_the_reference_does(kind, level):
 
 def test_the_example_in_the_question_is_true():
     for problem in islice(MiniCode(level=3).problems(), 60):
-        call, result = re.findall(r">>> f\((.*)\)\n    (.*)\n", problem.question)[0]
-        shown = interpreter.load(f"def f():\n    return ({call},)").call("f", [])
-        wanted = interpreter.load(f"def f():\n    return {result}").call("f", [])
-        assert interpreter.load(problem.gold).gives("f", shown, wanted)
+        examples = re.findall(r">>> f\((.*)\)\n    (.*)\n", problem.question)
+        assert len(examples) == (2 if "Find the numbers" in problem.question else 1)
+        for call, result in examples:
+            shown = interpreter.load(f"def f():\n    return ({call},)").call("f", [])
+            wanted = interpreter.load(f"def f():\n    return {result}").call("f", [])
+            assert interpreter.load(problem.gold).gives("f", shown, wanted)
+
+
+def _noted(program: str, place: int) -> bool:
+    return "#" in program[program.rfind("\n", 0, place) : place]
+
+
+def test_the_notes_of_a_told_function_are_true():
+    told = [p for p in islice(MiniCode(level=4).problems(), 80) if "Find the numbers" in p.question]
+    assert len(told) > 20
+    for problem in told:
+        for note in re.findall(r"# (.*)", problem.gold):
+            left, right = note.split("=")
+            assert expression.value(left)[0] == int(right)
 
 
 def test_a_constant_off_by_one_is_nearly_always_caught():
     made, rng = MiniCode(level=2), Random(0)
     missed = 0
     for problem in islice(made.problems(), 150):
-        spots = list(re.finditer(r"\d+", problem.gold))
+        spots = [spot for spot in re.finditer(r"\d+", problem.gold) if not _noted(problem.gold, spot.start())]
         if not spots:
             continue
         spot = rng.choice(spots)

@@ -16,16 +16,25 @@ def test_lines_are_true_and_use_what_is_known(level):
     for problem in islice(MiniGsm(level=level).problems(), 100):
         *lines, last = problem.gold.split("\n")
         assert len(lines) == level
+        answer = int(last.removeprefix("<answer>").removesuffix("</answer>"))
         words = {"half": 2, "third": 3, "quarter": 4, "fifth": 5}
         known = {int(number) for number in re.findall(r"\d+", problem.question)}
         known |= {number for word, number in words.items() if word in problem.question}
+        backward = "at first?" in problem.question
+        known |= {answer} if backward else set()
         for line in lines:
             left, right = line.split("=")
             worth, used = expression.value(left)
             assert worth == int(right) > 0
             assert set(used) <= known
             known.add(int(right))
-        assert last == f"<answer>{lines[-1].split('=')[1]}</answer>"
+        end = int(lines[-1].split("=")[1])
+        assert f"{end}" in problem.question if backward else answer == end
+
+
+def test_half_of_the_stories_ask_how_it_began():
+    told = [problem.question for problem in islice(MiniGsm(split="train").problems(), 400)]
+    assert 130 < sum("at first?" in question for question in told) < 270
 
 
 def test_there_are_many_sentences_and_all_are_told():

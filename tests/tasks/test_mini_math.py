@@ -8,6 +8,7 @@ import pytest
 
 from unmask.tasks import MiniMath, Problem
 from unmask.tasks.exercises import KINDS, linear, poly, proportion, root, system
+from unmask.tasks.finds import FINDS, pair, preimage, split, squares
 from unmask.tasks.mini_math import normal
 
 SIGNED = r"(-?\d+)"
@@ -28,7 +29,7 @@ def true(line: str) -> bool:
     return worth == int(right)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS + FINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("level", MiniMath.levels)
 def test_lines_are_true(kind, level):
     rng = Random(level)
@@ -56,6 +57,22 @@ def test_solutions_solve(level):
         made = system(rng, level)
         one, two = re.findall(r"\S+=-?\d+", made.question)
         assert any(holds(one, int(made.answer), y) and holds(two, int(made.answer), y) for y in range(-40, 41))
+
+
+@pytest.mark.parametrize("level", MiniMath.levels)
+def test_what_was_found_is_the_only_answer(level):
+    rng = Random(level)
+    for _ in range(50):
+        total, product = map(int, re.findall(r"\d+", pair(rng, level).question))
+        assert len([a for a in range(total // 2 + 1) if a * (total - a) == product]) == 1
+        made = split(rng, level)
+        one, two = re.findall(r"\S+=\d+", made.question)
+        assert [x for x in range(99) for y in range(99) if holds(one, x, y) and holds(two, x, y)] == [int(made.answer)]
+        made = preimage(rng, level)
+        body, value = re.findall(r"f\(x\)=(\S+?)\.", made.question)
+        assert [x for x in range(1, 99) if holds(f"{body}={value}", x)] == [int(made.answer)]
+        n = int(re.findall(r"\d+", squares(rng, level).question)[1])
+        assert len([a for a in range(1, 60) for b in range(a, 60) if a * a + b * b == n]) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from unmask.tasks import Problem, Sudoku
 from unmask.tasks.sudoku import ask
-from unmask.tasks.sudoku_rules import unique
+from unmask.tasks.sudoku_rules import fits, solutions
 
 PUZZLE, SOLUTION = "3102200002100320", "3142243142131324"
-PROBLEM = Problem("sudoku-0", ask(PUZZLE), "", {"puzzle": PUZZLE, "solution": SOLUTION})
+PROBLEM = Problem("sudoku-0", ask(PUZZLE), "", {"puzzle": PUZZLE})
 
 
 def test_the_score_counts_blank_cells_only():
@@ -32,8 +32,16 @@ def test_grids_of_another_size_are_no_answer():
         assert Sudoku().answer(f"<answer>{grid}</answer>") is None
 
 
-def test_puzzles_have_one_solution_and_the_blanks_of_their_level():
+def test_puzzles_have_a_solution_and_the_blanks_of_their_level():
     for level in Sudoku.levels:
         problem = next(Sudoku(level=level).problems())
-        assert unique(problem.data["puzzle"])
+        assert solutions(problem.data["puzzle"])
         assert problem.data["puzzle"].count("0") == level
+
+
+def test_every_solution_of_a_puzzle_is_right():
+    problem = next(p for p in Sudoku(level=13).problems() if len(solutions(p.data["puzzle"])) > 1)
+    for grid in solutions(problem.data["puzzle"]):
+        assert fits(problem.data["puzzle"], grid)
+        assert Sudoku().grade(problem, f"<answer>{grid}</answer>").score == 1
+        assert Sudoku().grade(problem, f"<answer>{grid}</answer>").right

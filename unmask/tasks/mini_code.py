@@ -1,4 +1,4 @@
-'''Small Python functions from a signature, a description and an example, checked by hidden calls.
+'''Small Python functions from a signature, a description and examples, checked by hidden calls.
 
     def f(xs):
         """Start with 4 and add x plus 12 for each x in xs that is above 7.
@@ -13,6 +13,7 @@
                 t += x + 12
         return t
 
+Half of the functions are described (`programs.py`), half are told by examples (`unknowns.py`).
 Answers are walked by our own interpreter (`interpreter.py`), never executed. The level is how much is put
 together.
 '''
@@ -31,6 +32,7 @@ from unmask.tasks import interpreter
 from unmask.tasks.generated import Generated, Sketch
 from unmask.tasks.programs import KINDS, LETTERS
 from unmask.tasks.task import Grade, Metric, Problem, task
+from unmask.tasks.unknowns import FINDS
 
 _FENCED = re.compile(r"```(?:python)?[ \t]*\n(.*?)```", re.DOTALL)
 _NAME = "f"
@@ -59,15 +61,18 @@ CALLS = _calls()
 @dataclass(frozen=True)
 class MiniCode(Generated):
     family: ClassVar[str] = "mini-code"
+    version: ClassVar[int] = 2
     levels: ClassVar[range] = range(1, 5)
 
     level: int = 2
 
     def sketch(self, rng: Random) -> Sketch:
-        takes, says, body, means = KINDS[int(rng.random() * len(KINDS))](rng, self.level)
-        example = _example(rng, takes)
+        kinds = KINDS if rng.random() < 0.5 else FINDS
+        takes, says, body, means, shown = kinds[int(rng.random() * len(kinds))](rng, self.level)
+        examples = [(arguments, means(*arguments)) for arguments in shown or (_example(rng, takes),)]
+        question = ask(takes, says, examples)
         gold = "\n    ".join([f"def {_NAME}({takes}):", *body])
-        return Sketch(f"{takes}: {says}", ask(takes, says, example, means(*example)), gold, {"takes": takes})
+        return Sketch(question if shown else f"{takes}: {says}", question, gold, {"takes": takes})
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
         """The program: what the last fence holds, else everything from the first `def`."""
@@ -93,10 +98,11 @@ class MiniCode(Generated):
         return Grade(not note, float(not note), answer, note)
 
 
-def ask(takes: str, says: str, example: Sequence[Any], result: Any) -> str:
-    shown = ", ".join(map(_literal, example))
-    call = f">>> {_NAME}({shown})\n    {_literal(result)}"
-    return f'def {_NAME}({takes}):\n    """{says}\n    {call}\n    """'
+def ask(takes: str, says: str, examples: Sequence[tuple[Sequence[Any], Any]]) -> str:
+    lines = [f"def {_NAME}({takes}):", f'"""{says}']
+    for arguments, result in examples:
+        lines += [f">>> {_NAME}({', '.join(map(_literal, arguments))})", _literal(result)]
+    return "\n    ".join([*lines, '"""'])
 
 
 def _literal(value: Any) -> str:

@@ -7,6 +7,7 @@
     54/2=27
     <answer>27</answer>
 
+Half of the stories tell how it ended and ask how it began: then the lines work forward from the answer.
 Two stories with the same arithmetic are the same problem: a test problem's steps were never trained on under
 another name.
 """
@@ -33,13 +34,15 @@ Turn = tuple[Numbers, list[str], int]  # the sentence's numbers, the lines that 
 @dataclass(frozen=True)
 class MiniGsm(Generated):
     family: ClassVar[str] = "mini-gsm"
+    version: ClassVar[int] = 2
     levels: ClassVar[range] = range(2, 7)
 
     level: int = 3  # steps
 
     def sketch(self, rng: Random) -> Sketch:
         while True:
-            told = tell(rng, SETTINGS[int(rng.random() * len(SETTINGS))], self.level)
+            how = tell if rng.random() < 0.5 else tell_back
+            told = how(rng, SETTINGS[int(rng.random() * len(SETTINGS))], self.level)
             if told is not None:
                 question, lines, result = told
                 steps = "\n".join(lines)
@@ -84,6 +87,28 @@ def tell(rng: Random, setting: Setting, level: int) -> tuple[str, list[str], int
             return " ".join(words), lines, held
     words.append(_say(setting.ask, names, thing, {}))
     return " ".join(words), lines, held
+
+
+def tell_back(rng: Random, setting: Setting, level: int) -> tuple[str, list[str], int] | None:
+    """A story that tells how it ended and asks how it began: the lines work forward from the answer."""
+    if not setting.past:
+        return None
+    names = rng.sample(NAMES, level + 2)
+    first, thing = names[:2], setting.things[int(rng.random() * len(setting.things))]
+    began = held = _between(rng, 3, 60)
+    words, lines = [_say(setting.some, names, thing, {})], list[str]()
+    while len(lines) < level:
+        kind, sentence = setting.turns[int(rng.random() * len(setting.turns))]
+        turn = _turn(rng, kind.lstrip("="), held, setting.cap)
+        if turn is None or len(turn[1]) > level - len(lines):
+            return None
+        numbers, more, held = turn
+        lines += more
+        words.append(_say(sentence, names, thing, numbers))
+        if kind[0] == "=":
+            del names[0]
+    words += [_say(setting.end, names, thing, {"v": held}), _say(setting.past, first, thing, {})]
+    return " ".join(words), lines, began
 
 
 def _say(sentence: str, names: list[str], thing: str, numbers: Numbers) -> str:

@@ -5,6 +5,8 @@ Solve 7x+12=96 for x.
 96-12=84
 84/7=12
 \boxed{12}
+
+Half of the exercises are worked out line by line, half are solved by finding a number and checking it.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from random import Random
 from typing import ClassVar
 
 from unmask.tasks.exercises import KINDS, poly
+from unmask.tasks.finds import FINDS
 from unmask.tasks.generated import LONGEST, Generated, Sketch
 from unmask.tasks.task import Grade, Metric, Problem, task
 
@@ -28,12 +31,14 @@ _TERM = re.compile(r"([-+])([0-9]{0,15})(x?)(?:\^([0-9]))?")
 @dataclass(frozen=True)
 class MiniMath(Generated):
     family: ClassVar[str] = "mini-math"
+    version: ClassVar[int] = 2
     levels: ClassVar[range] = range(1, 5)
 
     level: int = 2
 
     def sketch(self, rng: Random) -> Sketch:
-        question, lines, answer = KINDS[int(rng.random() * len(KINDS))](rng, self.level)
+        kinds = KINDS if rng.random() < 0.5 else FINDS
+        question, lines, answer = kinds[int(rng.random() * len(kinds))](rng, self.level)
         gold = "\n".join([*lines, f"\\boxed{{{answer}}}"])
         return Sketch(question, question, gold, {"result": answer})
 

@@ -18,6 +18,7 @@ class Draft(NamedTuple):
     says: str
     body: list[str]
     means: Callable[..., Any]
+    shown: tuple[tuple[int, ...], ...] = ()  # the arguments of its examples, where they tell what is asked for
 
 
 class Piece(NamedTuple):

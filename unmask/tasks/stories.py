@@ -31,6 +31,9 @@ class Setting:
     turns: tuple[tuple[str, str], ...]
     ends: tuple[tuple[str, str], ...]  # a last turn that asks about something else
     ask: str  # the question where no such end is told
+    some: str = ""  # how a story opens that asks how it began, what it tells of its end, and what it asks
+    end: str = ""
+    past: str = ""
     cap: int = 999  # no quantity goes above this
 
 
@@ -67,6 +70,9 @@ GOODS = Setting(
         ("*+", "{m} has {k} times as many {o} as {n}. How many {o} do {n} and {m} have together?"),
     ),
     "How many {o} does {n} have?",
+    "{n} has some {o}.",
+    "Now {n} has {v} {o}.",
+    "How many {o} did {n} have at first?",
 )
 
 MONEY = Setting(
@@ -97,6 +103,9 @@ MONEY = Setting(
         ("++", "{m} has ${k} more than {n}. How many dollars do {n} and {m} have together?"),
     ),
     "How many dollars does {n} have?",
+    "{n} has some money.",
+    "Now {n} has ${v}.",
+    "How many dollars did {n} have at first?",
 )
 
 CROWD = Setting(
@@ -123,6 +132,9 @@ CROWD = Setting(
         ("t-", "There is room for {t}. How many more {o} fit in?"),
     ),
     "How many {o} are there now?",
+    "There are some {o} in a park.",
+    "Now there are {v} {o}.",
+    "How many {o} were there at first?",
 )
 
 BAKING = Setting(
@@ -148,6 +160,9 @@ BAKING = Setting(
         ("t-", "{n} must have {t}. How many more {o} must {n} bake?"),
     ),
     "How many {o} are there now?",
+    "{n} bakes some {o}.",
+    "Now there are {v} {o}.",
+    "How many {o} did {n} bake at first?",
 )
 
 TRIPS = Setting(
@@ -173,6 +188,9 @@ TRIPS = Setting(
         ("*+", "{m} goes {k} times as far as {n}. How many {o} do {n} and {m} go together?"),
     ),
     "How many {o} does {n} go?",
+    "{n} walks some {o}.",
+    "In all {n} goes {v} {o}.",
+    "How many {o} did {n} walk at first?",
 )
 
 READING = Setting(
@@ -195,6 +213,9 @@ READING = Setting(
         ("++", "{m} reads {k} pages more than {n}. How many pages do {n} and {m} read together?"),
     ),
     "How many pages does {n} read?",
+    "{n} reads some pages.",
+    "In all {n} reads {v} pages.",
+    "How many pages did {n} read at first?",
 )
 
 AGES = Setting(

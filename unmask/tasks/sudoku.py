@@ -1,4 +1,4 @@
-"""4×4 Sudoku with one solution; the level is how many cells are blank.
+"""4×4 Sudoku; the level is how many cells are blank. Any grid that keeps the given digits and the rules is right.
 
 Solve the following Sudoku puzzle: 3102200002100320
 
@@ -16,7 +16,7 @@ from random import Random
 from typing import ClassVar
 
 from unmask.tasks.generated import Generated, Sketch, tagged
-from unmask.tasks.sudoku_rules import GRIDS, fits, unique
+from unmask.tasks.sudoku_rules import GRIDS, fits, solutions
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 
@@ -24,20 +24,18 @@ from unmask.tasks.task import Grade, Metric, Problem, task
 @dataclass(frozen=True)
 class Sudoku(Generated):
     family: ClassVar[str] = "sudoku"
-    levels: ClassVar[range] = range(4, 13)
+    version: ClassVar[int] = 2
+    levels: ClassVar[range] = range(4, 14)
 
     level: int = 10  # blank cells
 
     def sketch(self, rng: Random) -> Sketch:
-        while True:
-            grid = GRIDS[int(rng.random() * len(GRIDS))]
-            cells = list(grid)
-            for cell in rng.sample(range(16), self.level):
-                cells[cell] = "0"
-            puzzle = "".join(cells)
-            if unique(puzzle):
-                data = {"puzzle": puzzle, "solution": grid}
-                return Sketch(puzzle, ask(puzzle), solve(grid), data)
+        grid = GRIDS[int(rng.random() * len(GRIDS))]
+        cells = list(grid)
+        for cell in rng.sample(range(16), self.level):
+            cells[cell] = "0"
+        puzzle = "".join(cells)
+        return Sketch(puzzle, ask(puzzle), solve(grid), {"puzzle": puzzle})
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
         del metric
@@ -48,9 +46,10 @@ class Sudoku(Generated):
         answer = self.answer(text, metric)
         if answer is None:
             return Grade(False, 0.0, None, "no grid of 16 digits")
-        puzzle, solution = problem.data["puzzle"], problem.data["solution"]
+        puzzle = problem.data["puzzle"]
         right = fits(puzzle, answer)
-        return Grade(right, share(puzzle, solution, answer), answer, "" if right else "the grid breaks the rules")
+        score = max(share(puzzle, grid, answer) for grid in solutions(puzzle))
+        return Grade(right, score, answer, "" if right else "the grid breaks the rules")
 
 
 def ask(puzzle: str) -> str:
