@@ -99,7 +99,7 @@ class Network:
         self, tokens: Tokens, pad: Rows, masked: bool, kv: Tensor | None = None
     ) -> Float[Tensor, "row pos width"]:
         """Hidden states everywhere; with `kv` (layer, 2, row, head, pos, dim) the keys and values go there."""
-        columns = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
+        columns = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens).contiguous()
         places = columns - pad[:, None]
         real = (places >= 0) if masked else None
         places = places.clamp(min=0) if masked else places[:1]

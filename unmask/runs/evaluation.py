@@ -99,10 +99,12 @@ class Line:
             guidance=grid.guidance,
             suppress=grid.suppress,
             early_end=grid.early_end,
+            cache=grid.cache,
             stop=grid.stop,
             traced=grid.traces,
             device=grid.device,
             dtype=grid.dtype,
+            compiled=grid.compiled,
             memory=memory,
             problems=left,
         )

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
+from unmask.models.cache import Cache
 from unmask.runs.batching import Batches
 
 
@@ -30,10 +31,12 @@ class Job:
     guidance: float
     suppress: bool
     early_end: bool
+    cache: Cache
     stop: tuple[str, ...]
     traced: bool
     device: str
     dtype: str
+    compiled: bool
     memory: int | None  # bytes that may be in use; as much as is free without it
     problems: tuple[Asked, ...]
 
