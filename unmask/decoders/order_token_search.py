@@ -15,8 +15,8 @@ from torch import Tensor
 
 from unmask.core import Branch, Canvas, Denoiser, Frame, Held, Noise, Schedule, Step, decoder
 from unmask.core.errors import UnmaskError
-from unmask.core.shapes import Columns, Float
-from unmask.decoders.path import check_temperature
+from unmask.core.shapes import Columns, Float, Rows
+from unmask.decoders.path import check_sure, check_temperature
 from unmask.policies.order import foremost
 from unmask.policies.score import READINGS, Likelihood
 from unmask.policies.token import pick
@@ -43,9 +43,14 @@ class OrderTokenSearch:
     interval: int | None = None  # N: also search at every N-th step; always at the last of each block
     likelihood: Likelihood = "block"
     samples: int = 1  # M: completions a candidate's score is averaged over
+    sure: float | None = None  # approximate: between searches also write every draw of at least this probability
 
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
+        if self.sure is not None:
+            check_sure(self.sure)
+            if self.interval is not None:
+                raise UnmaskError("sure runs ahead of the steps that interval counts: choose one of them")
         if self.likelihood not in READINGS:
             raise UnmaskError(f"unknown likelihood {self.likelihood!r}: known: {', '.join(READINGS)}")
         for name in ("beams", "samples", "interval"):
@@ -56,7 +61,7 @@ class OrderTokenSearch:
     def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]:
         schedule = Schedule.plan(canvas.holes.shape[1], self.block, self.steps)
         beams = self._start(canvas, noise, len(schedule.quotas))
-        local = None
+        local, last = None, [quotas[-1] for quotas in schedule.quotas]
         for step in schedule:
             if step.first or local is None:
                 local = Held.of(denoiser, beams.canvas, fresh=beams.holes[:, step.holes])
@@ -64,8 +69,11 @@ class OrderTokenSearch:
                 beams, branch = self._search(local, beams, step)
                 local = local.rows(beams.canvas.source)
                 yield Frame(beams.canvas, beams.total, step.number, branch)
-            else:
+            elif self.sure is None:
                 beams = self._walk(local, beams, step)
+                yield Frame(beams.canvas, beams.total, step.number)
+            elif len(going := self._going(beams, step, last[step.block])):
+                beams = self._run(local, beams, step, last[step.block], going)
                 yield Frame(beams.canvas, beams.total, step.number)
 
     @property
@@ -99,6 +107,24 @@ class OrderTokenSearch:
         places = beams.canvas.places(at)
         token, logp = pick(beliefs, self.temperature, beams.noise, step.number, places)
         return replace(beams, canvas=_transfer(beams.canvas, at, token[:, :, 0], logp[:, :, 0], step))
+
+    def _going(self, beams: Beams, step: Step, left: int) -> Rows:
+        """Rows with more masks in the block than the search will write; the others wait for them."""
+        masks = beams.canvas.masked_at(beams.holes[:, step.holes]).sum(1)
+        return (masks > left).nonzero()[:, 0]
+
+    def _run(self, denoiser: Held, beams: Beams, step: Step, left: int, going: Rows) -> Beams:
+        """As `_walk`, of some rows, each of which also writes what it is sure of, all but `left`."""
+        everyone = len(going) == len(beams.canvas)
+        canvas = beams.canvas if everyone else beams.canvas.rows(going)
+        at = beams.holes[going][:, step.holes]
+        beliefs = (denoiser if everyone else denoiser.rows(going))(canvas, at)
+        token, logp = pick(beliefs, self.temperature, beams.noise.rows(going), step.number, canvas.places(at))
+        token, logp, masked = token[:, :, 0], logp[:, :, 0], canvas.masked_at(at)
+        surest = (masked & (logp.exp() >= self.sure)).sum(1, keepdim=True).clamp(min=step.quota)
+        count = torch.minimum(surest, masked.sum(1, keepdim=True) - left)
+        canvas = canvas.write(at, token, foremost(logp, masked, count), step.number, logp)
+        return replace(beams, canvas=beams.canvas.replace_rows(going, canvas))
 
     def _search(self, local: Held, beams: Beams, step: Step) -> tuple[Beams, Branch]:
         """Branch into K² candidates a problem, score them, keep the best K.
