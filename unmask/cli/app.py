@@ -36,7 +36,8 @@ COMMANDS = {
     "list": "What there is, with its settings and their defaults.",
     "models": "Look into checkpoints, or make random ones.",
     "report": "Tables, plots and pages of runs.",
-    "reproduce": "Run the paper's experiments, by default on the embedded model, and print our figures beside the paper's.",
+    "reproduce": "Run the paper's experiments, by default on the embedded model, and print our figures beside the "
+    "paper's.",
     "train": "Train a model of the LLaDA family on the generated tasks.",
     "tree": "Show the tree a search grew: every candidate, its score, whose child it is, and what became of it.",
 }
