@@ -44,14 +44,18 @@ def console(wide: bool) -> Console:
 def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
     parts = ["# Report", "Accuracy ± standard error over problems; **best**, <u>second</u>."]
     for table in tables:
-        head = "| " + " | ".join(map(_escape, table.head)) + " |"
-        rule = "|" + "|".join(["---"] + ["---:"] * (len(table.head) - 1)) + "|"
-        body = ["| " + " | ".join(map(_marked, entries)) + " |" for entries in table.rows]
-        parts += [f"## {_escape(table.title)}", "\n".join([head, rule, *body]), *map(_escape, table.notes)]
+        parts += [f"## {_escape(table.title)}", markdown_table(table), *map(_escape, table.notes)]
     if legend:
         lines = [f"- {_escape(label)}: {_escape(full)}" for label, full in legend]
         parts += ["## Decoders, every setting written out", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(table: Table) -> str:
+    head = "| " + " | ".join(map(_escape, table.head)) + " |"
+    rule = "|" + "|".join(["---"] + ["---:"] * (len(table.head) - 1)) + "|"
+    body = ["| " + " | ".join(map(_marked, entries)) + " |" for entries in table.rows]
+    return "\n".join([head, rule, *body])
 
 
 def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
