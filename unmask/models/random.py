@@ -100,14 +100,14 @@ def random_denoiser(
     check_fits(name, shape, wide, place)
     module = empty(shape, place, wide)
     generator = torch.Generator(place).manual_seed(seed)
-    with torch.no_grad():
-        for key, weight in module.named_parameters():
-            # A head four times as far spread makes draws about as peaked as a trained model's.
+    for key, weight in module.named_parameters():
+        middle, spread = float("norm" in key), 0.1
+        if weight.ndim == 2:
+            # Hidden states keep the size of one; a wider head makes draws about as peaked as a trained model's.
             spread = (
-                1.0 if key.startswith("embed") else (4.0 if key.startswith("head") else 1.0) * weight.shape[-1] ** -0.5
+                1.0 if key.startswith("embed") else (4.0 if key.startswith("head") else 1.0) / weight.shape[1] ** 0.5
             )
-            vector = weight.ndim == 1
-            weight.normal_("norm" in key, 0.1 if vector else spread, generator=generator)
+        weight.data.normal_(middle, spread, generator=generator)
     network = Network(module, _mask_id(family, shape.vocab))
     return Shifted(network) if FAMILIES[family].shifted else network
 

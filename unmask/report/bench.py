@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import math
 from typing import Any
 
 from unmask.core.errors import UnmaskError
@@ -109,15 +109,19 @@ def draw(found: Found, kind: str) -> bytes:
         from matplotlib.figure import Figure
     except ImportError:
         raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
-    axes_swept = sorted({one["axis"] for one in found["growth"]})
+    swept = sorted({one["axis"] for one in found["growth"]})
     compared = [trial for trial in found["trials"] if trial.get("seconds") and not trial["axis"]]
+    tall = 0.8 + 0.3 * len(compared)
     with style.context("default"), matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(6.4 + 3.4 * len(axes_swept), 1.4 + 0.36 * max(6, len(compared))), layout="constrained")
-        panels = figure.subplots(1, 1 + len(axes_swept), squeeze=False)[0]
-        _bars(panels[0], compared)
-        panels[0].set_title(title(found), fontsize=9, loc="left")
-        for panel, axis in zip(panels[1:], axes_swept, strict=True):
-            _lines(panel, axis, [one for one in found["growth"] if one["axis"] == axis and one["what"] == "seconds"])
+        figure = Figure(figsize=(7.2, tall + (2.6 if swept else 0)), layout="constrained")
+        rows = figure.add_gridspec(2 if swept else 1, 1, height_ratios=[tall, 2.6] if swept else None)
+        bars = figure.add_subplot(rows[0])
+        _bars(bars, compared)
+        bars.set_title(title(found), fontsize=8, loc="left")
+        below = rows[1].subgridspec(1, len(swept)) if swept else ()
+        for place, axis in enumerate(swept):
+            lines = [one for one in found["growth"] if one["axis"] == axis and one["what"] == "seconds"]
+            _lines(figure.add_subplot(below[place]), axis, lines)
         out = io.BytesIO()
         figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
         return out.getvalue()
@@ -139,13 +143,17 @@ def _bars(panel: Any, compared: list[dict[str, Any]]) -> None:
     panel.set_xlabel("seconds a problem (median, range)")
 
 
-def _lines(panel: Any, axis: str, lines: Iterable[dict[str, Any]]) -> None:
+def _lines(panel: Any, axis: str, lines: list[dict[str, Any]]) -> None:
     for place, one in enumerate(lines):
         xs, ys = zip(*one["points"], strict=True)
-        label = f"{one['contender']}: {axis}^{_exponent(one)}"
-        panel.plot(xs, ys, MARKS[place], color=COLOURS[place], label=label)
+        panel.plot(xs, ys, MARKS[place], color=COLOURS[place], label=f"{one['contender']}: power {_exponent(one)}")
+    points = [point for one in lines for point in one["points"]]
+    seconds = [y for _, y in points]
     panel.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds")
-    panel.set_xticks(sorted({x for one in [one for one in panel.lines] for x in one.get_xdata()}))
+    panel.set_xticks(sorted({x for x, _ in points}))
+    span = range(math.floor(math.log2(min(seconds))), math.ceil(math.log2(max(seconds))) + 1)
+    panel.set_yticks([2.0**power for power in span])
     panel.xaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_major_formatter("{x:.3g}")
     panel.minorticks_off()
     panel.legend()

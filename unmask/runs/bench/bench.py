@@ -8,6 +8,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -135,7 +136,7 @@ def allocated(device: torch.device, peak: bool = False) -> int:
 def machine(bed: Bed) -> dict[str, Any]:
     cuda = bed.device.type == "cuda"
     return {
-        "device": torch.cuda.get_device_name(bed.device) if cuda else platform.processor() or platform.machine(),
+        "device": torch.cuda.get_device_name(bed.device) if cuda else processor(),
         "kind": bed.device.type,
         "dtype": str(bed.weight_dtype).removeprefix("torch."),
         "torch": torch.__version__,
@@ -144,3 +145,13 @@ def machine(bed: Bed) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "memory": allocated(bed.device),  # weights, before anything ran
     }
+
+
+def processor() -> str:
+    """As the system names it, where it does."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import defaultdict
+from itertools import pairwise
 
 import torch
 
@@ -35,7 +36,7 @@ class Clock:
         """Seconds of each label; the last mark only ends the one before it."""
         wait(self.device)
         sums: dict[str, float] = defaultdict(float)
-        for (label, begin), (_, end) in zip(self.marks, self.marks[1:], strict=False):
+        for (label, begin), (_, end) in pairwise(self.marks):
             if isinstance(begin, torch.cuda.Event) and isinstance(end, torch.cuda.Event):
                 sums[label] += begin.elapsed_time(end) / 1e3
             elif isinstance(begin, float) and isinstance(end, float):

@@ -26,7 +26,7 @@ def ratio(above: Sequence[float], below: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def power(points: Sequence[tuple[float, float]]) -> dict[str, Any] | None:
+def power(points: Sequence[tuple[int | float, float]]) -> dict[str, Any] | None:
     """The exponent b of y = a·x^b by least squares on logarithms, with its standard error; None for under two x."""
     xs, ys = ([math.log(value) for value in column] for column in zip(*points, strict=True)) if points else ([], [])
     if len(set(xs)) < 2:

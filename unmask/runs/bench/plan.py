@@ -9,7 +9,7 @@ from typing import Any
 from unmask.core import Schedule, UnmaskError, nearest
 
 AXES: dict[str, tuple[int, ...]] = {"beams": (2, 4, 8), "length": (64, 128, 256), "problems": (1, 4, 16)}
-SWEPT = ("ots", "ots-cached")  # contenders that a sweep takes along
+SWEPT = ("ots-cached", "ots")  # contenders that a sweep takes along, the cheaper first
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from unmask.models.transformer import Shape
@@ -134,7 +135,7 @@ def _savings(compared: dict[str, Outcome]) -> list[dict[str, Any]]:
     if not all(rung in compared for rung in LADDER):
         return []
     rungs = [compared[rung].each for rung in LADDER]
-    factors = [ratio(below, above) for above, below in zip(rungs, rungs[1:], strict=False)]
+    factors = [ratio(below, above) for above, below in pairwise(rungs)]
     total = sum(math.log(factor["median"]) for factor in factors)
     return [
         {"saving": saving, "factor": factor, "share": math.log(factor["median"]) / total if total else None}

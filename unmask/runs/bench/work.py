@@ -38,13 +38,14 @@ class Tally:
         self.device, self.dtype = self.inner.device, self.inner.dtype
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
+        beliefs = self.inner(canvas, at)
         work, lengths = self.work, canvas.width - canvas.pad
         work.calls += 1
         work.rows += len(canvas)
         work.asked += at.numel()
-        work.positions = work.positions + (lengths.sum() if canvas.ragged else len(canvas) * canvas.width)
-        work.looks = work.looks + (lengths.square().sum() if canvas.ragged else len(canvas) * canvas.width**2)
-        return self.inner(canvas, at)
+        work.positions = work.positions + lengths.sum()
+        work.looks = work.looks + lengths.square().sum()
+        return beliefs
 
     def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
         return Tally(self.inner.hold(canvas, fresh), self.work)
