@@ -89,7 +89,8 @@ def test_ratios_divide_seconds_a_problem(measured):
     found = measured[0]
     plain, ours = (trial(found, name)["seconds"]["all"] for name in ("plain-ots", "ots"))
     by_turns = [one / other for one, other in zip(plain, ours, strict=True)]
-    assert found["ratios"]["plain-ots / ots"] == spread(by_turns)
+    assert spread(by_turns).items() <= found["ratios"]["plain-ots / ots"].items()
+    assert found["ratios"]["plain-ots / ots"]["processor"] > 0
     one, two = trial(found, "ots@problems=1")["seconds"]["all"], ours
     assert found["ratios"]["ots / ots@problems=1"]["median"] == pytest.approx(
         sum(b / 2 / a for a, b in zip(one, two, strict=True)) / 2

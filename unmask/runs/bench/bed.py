@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 
 import torch
@@ -13,6 +14,7 @@ from unmask.models import Model
 from unmask.models.adapters import Shifted
 from unmask.models.network import Network
 from unmask.models.random import random_denoiser
+from unmask.models.transformer import Transformer
 from unmask.runs.bench.plan import Sizes
 from unmask.runs.prompt import read_prompt
 from unmask.tasks import Countdown
@@ -23,6 +25,7 @@ class Bed:
     name: str  # of the shape or the model
     denoiser: Denoiser = field(repr=False)
     model: Model | None = field(default=None, repr=False)  # None: random weights, which read no text
+    replay: float | None = None  # steps a block that threshold writing takes, where the weights cannot be sure
 
     @classmethod
     def of_shape(cls, name: str, device: str, dtype: str | None) -> Bed:
@@ -40,6 +43,14 @@ class Bed:
         if not isinstance(inner, Network):
             raise UnmaskError(f"{self.name} is no transformer that can be measured: choose tiny, a folder or a --shape")
         return inner
+
+    @cached_property
+    def compiled(self) -> Denoiser:
+        """The same weights, in layers compiled for the shapes they meet."""
+        network = Network(twin(self.network.module), self.network.mask_id)
+        for layer in network.module.layers:
+            layer.compile(dynamic=False)
+        return Shifted(network) if isinstance(self.denoiser, Shifted) else network
 
     @property
     def device(self) -> torch.device:
@@ -74,3 +85,13 @@ class Bed:
         hidden = module(tokens)
         logits = module.logits(hidden.flatten(0, 1)).unflatten(0, tokens.shape)
         return torch.cat([logits[:, :1], logits[:, :-1]], dim=1) if isinstance(self.denoiser, Shifted) else logits
+
+
+def twin(module: Transformer) -> Transformer:
+    """Another module round the same weights."""
+    with torch.device("meta"):
+        made = Transformer(module.shape)
+    for path, part in made.named_modules():
+        for name, _ in list(part.named_parameters(recurse=False)):
+            part.register_parameter(name, module.get_submodule(path).get_parameter(name))
+    return made

@@ -81,7 +81,8 @@ class Bench:
         self.outcomes.append(outcome)
         if warm and not self._late():
             before = allocated(self.bed.device)
-            took = self._tried(outcome, trial.sizes.warm())
+            some = outcome.prompts if CONTENDERS[trial.contender].prepares else outcome.prompts[:1]
+            took = self._tried(outcome, trial.sizes.warm(), some)
             outcome.kept = max(0, allocated(self.bed.device) - before)
             if took:
                 self.tell(f"{trial.name}: warmed up in {took[1]:.2f} s")
@@ -91,24 +92,24 @@ class Bench:
         if outcome.error or self._late():
             return
         before = allocated(self.bed.device)
-        took = self._tried(outcome, outcome.trial.sizes)
+        took = self._tried(outcome, outcome.trial.sizes, outcome.prompts)
         if took:
             outcome.add(*took, allocated(self.bed.device, peak=True) - before)
             self.tell(f"{outcome.trial.name}: {took[1]:.2f} s ({when})")
             self.save(self.found())
 
-    def _tried(self, outcome: Outcome, sizes: Sizes) -> tuple[Ran, float] | None:
-        """One run and its seconds; a contender that fails is named and left out, and the others go on."""
+    def _tried(self, outcome: Outcome, sizes: Sizes, prompts: list[list[int]]) -> tuple[Ran, float, float] | None:
+        """One run, its seconds and its processor's; a contender that fails is named and left out, and the others go on."""
         device = self.bed.device
         try:
             with torch.inference_mode():
                 clock.wait(device)
                 if device.type == "cuda":
                     torch.cuda.reset_peak_memory_stats(device)
-                began = time.perf_counter()
-                ran = CONTENDERS[outcome.trial.contender].run(self.bed, outcome.prompts, sizes, self.plan.seed)
+                began, busy = time.perf_counter(), time.process_time()
+                ran = CONTENDERS[outcome.trial.contender].run(self.bed, prompts, sizes, self.plan.seed)
                 clock.wait(device)
-                return ran, time.perf_counter() - began
+                return ran, time.perf_counter() - began, time.process_time() - busy
         except UnmaskError:
             raise
         except Exception as error:
