@@ -99,7 +99,7 @@ class Bench:
             self.save(self.found())
 
     def _tried(self, outcome: Outcome, sizes: Sizes, prompts: list[list[int]]) -> tuple[Ran, float, float] | None:
-        """One run, its seconds and its processor's; a contender that fails is named and left out, and the others go on."""
+        """One run, its seconds and its processor's; a contender that fails is named, and the others go on."""
         device = self.bed.device
         try:
             with torch.inference_mode():
