@@ -27,6 +27,7 @@ brackets go from the lowest to the highest of n rounds, after one to warm up. Ra
   that are otherwise always on.
 - *rows* and *positions* are those the network really computed, for one problem. *step* is the time of a denoising step,
   *scoring* the share of all time that goes into scoring candidates.
+- On a CPU seconds are the processor's own, over all threads, which other work on the machine leaves alone.
 - *memory* is the most a contender takes beyond the weights; *of peak* compares its products with one large matrix
   product measured in the same run.
 - Weights of a *shape* are random numbers: they cost what trained ones cost and say nothing about quality.
@@ -145,7 +146,17 @@ def _agreement(found: Found) -> list[str]:
 
 
 def _replay(found: Found) -> list[str]:
-    return []
+    one = found["replay"]
+    if not one:
+        return []
+    steps = ", ".join(f"{count} blocks in {number}" for number, count in one["steps_a_block"].items())
+    writes = ", ".join(f"{number} ({count} times)" for number, count in one["writes_a_step"].items())
+    return [
+        f"Random weights are never sure, so threshold writing is replayed: `{one['model']}` took "
+        f"{one['mean_steps']:.2f} steps a block that holds text, on {one['problems']} validation problems "
+        f"({', '.join(one['tasks'])}; L={one['length']}, seed {one['seed']}), and the shape takes as many. "
+        f"Steps of those blocks: {steps}. Positions written a step, over all blocks: {writes}."
+    ]
 
 
 def read(folder: Path) -> dict[str, Found]:

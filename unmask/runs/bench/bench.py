@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import platform
 import time
@@ -49,6 +50,7 @@ class Bench:
             "plan": self.plan.record(),
             "peak": clock.peak(self.bed.device, self.bed.weight_dtype),
             "agreement": {},
+            "replay": None,
         }
         self.tell(
             f"{self.bed.name} on {self.about['machine']['device']}: {self.about['peak']['flops'] / 1e12:.2f} TFLOP/s"
@@ -56,42 +58,37 @@ class Bench:
         self._compare(self.plan.compared())
         self._agree()
         for trials in self.plan.swept():
-            self._sweep(trials)
+            self._compare(trials, self.plan.patience)
         return self.found()
 
     def found(self) -> dict[str, Any]:
         return {**self.about, **results(self.outcomes, self.bed.network.module.shape, self.about["peak"]["flops"])}
 
-    def _compare(self, trials: Sequence[Trial]) -> None:
-        """Everyone once unmeasured, then round by round."""
-        begun = [self._begin(trial, warm=True) for trial in trials]
-        for number in range(self.plan.repeat):
+    def _compare(self, trials: Sequence[Trial], patience: float = math.inf) -> None:
+        """Round by round, so that everyone meets the same weather; in the first everyone is warmed up before."""
+        begun = [Outcome(trial, self.bed.prompts(trial.sizes)) for trial in trials]
+        self.outcomes += begun
+        for number in range(1, self.plan.repeat + 1):
             for outcome in begun:
-                self._measure(outcome, f"round {number + 1} of {self.plan.repeat}")
+                if number == 1:
+                    self._warm(outcome)
+                if max(outcome.seconds, default=0.0) <= patience:
+                    self._measure(outcome, f"round {number} of {self.plan.repeat}")
 
-    def _sweep(self, trials: Sequence[Trial]) -> None:
-        begun = [self._begin(trial, warm=CONTENDERS[trial.contender].prepares) for trial in trials]
-        for number in range(self.plan.repeat):
-            for outcome in begun:
-                if not number or max(outcome.seconds, default=0) <= self.plan.patience:
-                    self._measure(outcome, f"sweep over {outcome.trial.axis}")
-
-    def _begin(self, trial: Trial, warm: bool) -> Outcome:
-        outcome = Outcome(trial, self.bed.prompts(trial.sizes))
-        self.outcomes.append(outcome)
-        if warm and not self._late():
-            before = allocated(self.bed.device)
-            some = outcome.prompts if CONTENDERS[trial.contender].prepares else outcome.prompts[:1]
-            took = self._tried(outcome, trial.sizes.warm(), some)
-            outcome.kept = max(0, allocated(self.bed.device) - before)
-            if took:
-                self.tell(f"{trial.name}: warmed up in {took[1]:.2f} s")
-        return outcome
+    def _warm(self, outcome: Outcome) -> None:
+        """A few steps. In a sweep only what prepares itself for a shape needs them again."""
+        trial, prepares = outcome.trial, CONTENDERS[outcome.trial.contender].prepares
+        if self._late() or (trial.axis and not prepares):
+            return
+        took = self._tried(outcome, trial.sizes.warm(), outcome.prompts if prepares else outcome.prompts[:1])
+        if took:
+            self.tell(f"{trial.name}: warmed up in {took[1]:.2f} s")
 
     def _measure(self, outcome: Outcome, when: str) -> None:
         if outcome.error or self._late():
             return
-        before = allocated(self.bed.device)
+        keeps = CONTENDERS[outcome.trial.contender].keeps
+        before = self.about["machine"]["memory"] if keeps else allocated(self.bed.device)
         took = self._tried(outcome, outcome.trial.sizes, outcome.prompts)
         if took:
             outcome.add(*took, allocated(self.bed.device, peak=True) - before)
@@ -99,17 +96,17 @@ class Bench:
             self.save(self.found())
 
     def _tried(self, outcome: Outcome, sizes: Sizes, prompts: list[list[int]]) -> tuple[Ran, float, float] | None:
-        """One run, its seconds and its processor's; a contender that fails is named, and the others go on."""
+        """One run, its seconds and those on the wall; a contender that fails is named, and the others go on."""
         device = self.bed.device
         try:
             with torch.inference_mode():
                 clock.wait(device)
                 if device.type == "cuda":
                     torch.cuda.reset_peak_memory_stats(device)
-                began, busy = time.perf_counter(), time.process_time()
+                began, wall = clock.now(device), time.perf_counter()
                 ran = CONTENDERS[outcome.trial.contender].run(self.bed, prompts, sizes, self.plan.seed)
                 clock.wait(device)
-                return ran, time.perf_counter() - began, time.process_time() - busy
+                return ran, clock.now(device) - began, time.perf_counter() - wall
         except UnmaskError:
             raise
         except Exception as error:
@@ -119,9 +116,13 @@ class Bench:
             return None
 
     def _agree(self) -> None:
-        if "ots" in self.plan.contenders and not self._late():
-            self.about["agreement"]["ots"] = agreement(self.bed, self.bed.denoiser, self.plan.sizes, self.plan.seed)
-            self.save(self.found())
+        """Of exact contenders that ran: what rounding made of them."""
+        exact = {"ots": lambda: self.bed.denoiser, "ots-compiled": lambda: self.bed.compiled}
+        ran = [outcome.trial.name for outcome in self.outcomes if outcome.seconds]
+        for name, denoiser in exact.items():
+            if name in ran and not self._late():
+                self.about["agreement"][name] = agreement(self.bed, denoiser(), self.plan.sizes, self.plan.seed)
+                self.save(self.found())
 
     def _late(self) -> bool:
         return self.plan.limit is not None and time.perf_counter() - self.began > self.plan.limit

@@ -1,4 +1,7 @@
-"""Time on a device: marks that never wait for it, and the products a second it can be brought to."""
+"""Time on a device: marks that never wait for it, and the products a second it can be brought to.
+
+On a CPU it is the processor's own time, over all threads, which other work on the machine leaves alone.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ PRODUCTS = {"cuda": (8192, 20), "cpu": (1024, 10)}  # side of the square matrice
 
 
 class Clock:
-    """Spans of labelled time: CUDA events on a GPU, read once at the end; the wall clock elsewhere."""
+    """Spans of labelled time: CUDA events on a GPU, read once at the end."""
 
     def __init__(self, device: torch.device):
         self.device = device
@@ -26,7 +29,7 @@ class Clock:
     def mark(self, label: str) -> None:
         """From here on time belongs to `label`."""
         if self.device.type != "cuda":
-            self.marks.append((label, time.perf_counter()))
+            self.marks.append((label, now(self.device)))
             return
         event = torch.cuda.Event(enable_timing=True)
         event.record(torch.cuda.current_stream(self.device))
@@ -80,6 +83,10 @@ class Timed:
     def hold(self, canvas: Canvas, fresh: Columns) -> Timed:
         self.watch.begins()
         return Timed(self.inner.hold(canvas, fresh), self.watch)
+
+
+def now(device: torch.device) -> float:
+    return time.process_time() if device.type == "cpu" else time.perf_counter()
 
 
 def wait(device: torch.device) -> None:

@@ -38,6 +38,7 @@ class Contender:
     kind: Kind
     run: Run
     prepares: bool = False  # compiles or captures by shape, so that even a sweep runs it once before it is timed
+    keeps: bool = False  # holds on to memory between runs
 
 
 def plain_path(bed: Bed, prompts: list[list[int]], sizes: Sizes, seed: int) -> Ran:

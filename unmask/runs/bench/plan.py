@@ -65,8 +65,9 @@ class Plan:
     contenders: tuple[str, ...]
     sweeps: tuple[tuple[str, tuple[int, ...]], ...] = ()
     repeat: int = 3
-    patience: float = 20.0  # seconds: a sweep's trial that took longer is not repeated
+    patience: float = 6.0  # seconds: a sweep's trial that took longer is not repeated
     limit: float | None = None  # seconds: nothing is begun after so many
+    watched: int = 8  # problems a family on which the embedded model shows how sure a trained one is
     seed: int = 0
 
     def __post_init__(self) -> None:

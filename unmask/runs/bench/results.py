@@ -33,23 +33,25 @@ class Outcome:
     trial: Trial
     prompts: list[list[int]]
     seconds: list[float] = field(default_factory=list)
-    busy: list[float] = field(default_factory=list)  # processor seconds, which other work on the machine leaves alone
+    wall: list[float] = field(
+        default_factory=list
+    )  # differs on a CPU: with threads, and with other work on the machine
     spans: list[dict[str, float]] = field(default_factory=list)
-    memory: int = 0  # most bytes beyond what was there before a run
-    kept: int = 0  # bytes its preparation holds on to
+    memory: int = 0  # most bytes beyond the weights and what others hold
     ran: Ran | None = None  # the last
     error: str = ""
 
-    def add(self, ran: Ran, seconds: float, busy: float, memory: int) -> None:
+    def add(self, ran: Ran, seconds: float, wall: float, memory: int) -> None:
         self.ran = ran
         self.seconds.append(seconds)
-        self.busy.append(busy)
+        self.wall.append(wall)
         self.spans.append(ran.spans or {})
         self.memory = max(self.memory, memory)
 
-    def each(self, busy: bool = False) -> list[float]:
+    @property
+    def each(self) -> list[float]:
         """Seconds a problem."""
-        return [seconds / self.trial.sizes.problems for seconds in (self.busy if busy else self.seconds)]
+        return [seconds / self.trial.sizes.problems for seconds in self.seconds]
 
 
 def results(outcomes: Sequence[Outcome], shape: Shape, peak: float) -> dict[str, Any]:
@@ -81,7 +83,7 @@ def _trial(outcome: Outcome, shape: Shape, peak: float) -> dict[str, Any]:
     flops = ran.work.flops(shape)
     return said | {
         "seconds": whole | {"all": outcome.seconds},
-        "processor_seconds": spread(outcome.busy),
+        "wall": spread(outcome.wall),
         "seconds_a_problem": whole["median"] / trial.sizes.problems,
         "tokens_a_second": trial.sizes.problems * trial.sizes.length / whole["median"],
         "calls": ran.work.calls,
@@ -90,7 +92,7 @@ def _trial(outcome: Outcome, shape: Shape, peak: float) -> dict[str, Any]:
         "logits": ran.work.asked,
         "flops": flops,
         "peak_share": flops / whole["median"] / peak,
-        "memory": outcome.memory + outcome.kept or None,
+        "memory": outcome.memory or None,
         "split": _split(outcome),
     }
 
@@ -129,20 +131,16 @@ def _ratios(compared: dict[str, Outcome]) -> dict[str, Any]:
         (outcome.trial.contender, name) for name, outcome in compared.items() if outcome.trial.axis == "problems"
     ]
     pairs = [(a, b) for a, b in (*RATIOS, *batches) if a in compared and b in compared]
-    return {
-        f"{a} / {b}": ratio(compared[a].each(), compared[b].each())
-        | {"processor": ratio(compared[a].each(busy=True), compared[b].each(busy=True))["median"]}
-        for a, b in pairs
-    }
+    return {f"{a} / {b}": ratio(compared[a].each, compared[b].each) for a, b in pairs}
 
 
 def _savings(compared: dict[str, Outcome]) -> list[dict[str, Any]]:
     """A ladder from ours down to the plain loop, a saving less on each rung; the factors multiply to the whole."""
     if not all(rung in compared for rung in LADDER):
         return []
-    rungs = [compared[rung].each() for rung in LADDER]
+    rungs = [compared[rung].each for rung in LADDER]
     factors = [ratio(below, above) for above, below in pairwise(rungs)]
-    total = sum(math.log(factor["median"]) for factor in factors)
+    total = math.fsum(math.log(factor["median"]) for factor in factors)
     return [
         {"saving": saving, "factor": factor, "share": math.log(factor["median"]) / total if total else None}
         for saving, factor in zip(SAVINGS, factors, strict=True)
