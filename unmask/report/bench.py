@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import math
 from typing import Any
 
-from unmask.core.errors import UnmaskError
-from unmask.report.plots import COLOURS, MARKS, STYLE
+from unmask.report.figures import COLOURS, MARKS, render
 from unmask.report.tables import Entry, Table
 
 Found = dict[str, Any]  # what `unmask bench --out` wrote
@@ -104,17 +102,11 @@ def _exponent(one: dict[str, Any]) -> str:
 
 def draw(found: Found, kind: str) -> bytes:
     """Bars of the comparison, and a panel a sweep. The same bytes every time."""
-    try:
-        import matplotlib
-        from matplotlib import style
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
     swept = sorted({one["axis"] for one in found["growth"]})
     compared = [trial for trial in found["trials"] if trial.get("seconds") and not trial["axis"]]
     tall = 0.8 + 0.3 * len(compared)
-    with style.context("default"), matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, tall + (2.6 if swept else 0)), layout="constrained")
+
+    def paint(figure: Any) -> None:
         rows = figure.add_gridspec(2 if swept else 1, 1, height_ratios=[tall, 2.6] if swept else None)
         bars = figure.add_subplot(rows[0])
         _bars(bars, compared)
@@ -123,9 +115,8 @@ def draw(found: Found, kind: str) -> bytes:
         for place, axis in enumerate(swept):
             lines = [one for one in found["growth"] if one["axis"] == axis and one["what"] == "seconds"]
             _lines(figure.add_subplot(below[place]), axis, lines)
-        out = io.BytesIO()
-        figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
-        return out.getvalue()
+
+    return render(paint, (7.2, tall + (2.6 if swept else 0)), kind, layout="constrained")
 
 
 def _bars(panel: Any, compared: list[dict[str, Any]]) -> None:
