@@ -114,37 +114,24 @@ def order_token_search(
     interval: int | None = None,
     likelihood: Likelihood = "block",
     samples: int = 1,
-    sure: float | None = None,
     rows_at_once: int = 1,
     seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Search:
-    """Algorithm 1; a comment gives the lines of each part. `sure` is ours: rows run ahead, and wait at the search."""
+    """Algorithm 1; a comment gives the lines of each part."""
     x, noise = start(prompt, length, mask_id, seed, device)
     spans = blocks(x, mask_id, block)
     branches: list[list[Beam]] = []
     rows = [Beam(x, child(noise, i, 0), (0.0,) * len(spans)) for i in range(beams)]  # 2: K identical beams
-    kept_back = {b: quota for _, b, _, quota, last in plan(x, mask_id, block, steps) if last and sure is not None}
     for number, b, here, quota, last in plan(x, mask_id, block, steps):  # 3
-        search = last or (interval is not None and number % interval == 0)  # 5
-        left = 0 if search else kept_back.get(b, 0)
-        going = [i for i, row in enumerate(rows) if int((row.x[here] == mask_id).sum()) > left]
-        if not going:
-            continue
-        states = torch.stack([rows[i].x for i in going])
+        states = torch.stack([row.x for row in rows])
         ls = torch.cat([logits(forward, part, mask_id) for part in states.split(rows_at_once)])  # 4
-        seen = dict(zip(going, ls, strict=True))
+        search = last or (interval is not None and number % interval == 0)  # 5
         candidates: list[Beam] = []  # 6
-        for parent, row in enumerate(rows):  # 7, 24
-            if parent not in seen:
-                candidates.append(row)
-                continue
-            l = seen[parent]
+        for parent, (row, l) in enumerate(zip(rows, ls, strict=True)):  # 7, 24
             draws = range(beams if search else 1)  # 9
             x0s = [complete(row.x, l, mask_id, row.noise, "token", number, i, temperature) for i in draws]  # 10, 11
-            afters = [
-                transfer(row.x, x0, l, here, quota, mask_id, None if search else sure, left) for x0 in x0s
-            ]  # 12, 27
+            afters = [transfer(row.x, x0, l, here, quota, mask_id) for x0 in x0s]  # 12, 27
             if not search:
                 candidates.append(Beam(afters[0], row.noise, row.s, row.score))
                 continue
@@ -257,17 +244,9 @@ def complete(
     return x.index_put((at,), torch.searchsorted(mass, goal[:, None], right=True)[:, 0])
 
 
-def transfer(
-    x: Tensor, x0: Tensor, l: Tensor, here: Tensor, quota: int, mask_id: int, sure: float | None = None, left: int = 0
-) -> Tensor:
-    """The surest `quota` draws of the block written, the others thrown away: low-confidence remasking.
-
-    With `sure` also every draw of at least that probability, as long as `left` masks stay.
-    """
-    logp, masked = chosen(l, x0), here[x[here] == mask_id]
-    if sure is not None:
-        quota = min(max(quota, int((logp[masked].exp() >= sure).sum())), len(masked) - left)
-    written = best(logp, masked, quota)
+def transfer(x: Tensor, x0: Tensor, l: Tensor, here: Tensor, quota: int, mask_id: int) -> Tensor:
+    """The surest `quota` draws of the block written, the others thrown away: low-confidence remasking."""
+    written = best(chosen(l, x0), here[x[here] == mask_id], quota)
     return x.index_put((written,), x0[written])
 
 

@@ -105,7 +105,7 @@ def test_the_plain_search_itself_asks_the_published_number_of_rows(case: Case):
         return forward(tokens)
 
     mask_id = given_.denoiser.mask_id
-    plain.order_token_search(counted, given_.prompts[0], given_.length, mask_id, seed=given_.seed, **vars(made))
+    PLAIN["order-token-search"](counted, given_.prompts[0], given_.length, mask_id, seed=given_.seed, **vars(made))
     assert asked == made.rows(given_.masks[0]) or vars(made)["sure"] is not None
     (result,) = decode(made, given_.denoiser, given_.canvas().rows(torch.tensor([0])), given_.seed)
     assert asked == result.cost.rows

@@ -73,7 +73,7 @@ class OrderTokenSearch:
                 beams = self._walk(local, beams, step)
                 yield Frame(beams.canvas, beams.total, step.number)
             elif len(going := self._going(beams, step, last[step.block])):
-                beams = self._run(local, beams, step, last[step.block], going)
+                beams = self._run(local, beams, step, going, last[step.block], self.sure)
                 yield Frame(beams.canvas, beams.total, step.number)
 
     @property
@@ -113,7 +113,7 @@ class OrderTokenSearch:
         masks = beams.canvas.masked_at(beams.holes[:, step.holes]).sum(1)
         return (masks > left).nonzero()[:, 0]
 
-    def _run(self, denoiser: Held, beams: Beams, step: Step, left: int, going: Rows) -> Beams:
+    def _run(self, denoiser: Held, beams: Beams, step: Step, going: Rows, left: int, sure: float) -> Beams:
         """As `_walk`, of some rows, each of which also writes what it is sure of, all but `left`."""
         everyone = len(going) == len(beams.canvas)
         canvas = beams.canvas if everyone else beams.canvas.rows(going)
@@ -121,7 +121,7 @@ class OrderTokenSearch:
         beliefs = (denoiser if everyone else denoiser.rows(going))(canvas, at)
         token, logp = pick(beliefs, self.temperature, beams.noise.rows(going), step.number, canvas.places(at))
         token, logp, masked = token[:, :, 0], logp[:, :, 0], canvas.masked_at(at)
-        surest = (masked & (logp.exp() >= self.sure)).sum(1, keepdim=True).clamp(min=step.quota)
+        surest = (masked & (logp.exp() >= sure)).sum(1, keepdim=True).clamp(min=step.quota)
         count = torch.minimum(surest, masked.sum(1, keepdim=True) - left)
         canvas = canvas.write(at, token, foremost(logp, masked, count), step.number, logp)
         return replace(beams, canvas=beams.canvas.replace_rows(going, canvas))

@@ -63,7 +63,7 @@ def _verdicts(results: dict[int, Result], within: float) -> list[Verdict]:
     for size in (1, max(results)):
         pair = compare(results[size].right, plateau) if size in results else None
         result = joint([pair] if pair else [])
-        said = f"the blocks between − block {size} = {figure(result)}" if result else f"no records of block {size}"
+        said = f"the blocks between less block {size}: {figure(result)}" if result else f"no records of block {size}"
         ends.append(Verdict("", SOURCE, outcome(result), said))
     return [
         _flat(results, middle, within),

@@ -43,8 +43,7 @@ def _claim(found: Found, rival: str) -> Verdict:
     for length in found.lengths(BENCHMARK):
         pair = found.compare(BENCHMARK, rival, "ots", length=length)
         result = joint([pair] if pair else [])
-        said = f"L={length}: {figure(result)}" if result else f"L={length}: no records"
-        each.append(Verdict("", SOURCE, outcome(result), said))
+        each.append(Verdict(f"L={length}", SOURCE, outcome(result), figure(result) if result else "no records"))
     return all_of(f"OTS is above {found.label(rival)} at every length", SOURCE, each)
 
 

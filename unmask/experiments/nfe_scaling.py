@@ -85,19 +85,21 @@ def _verdicts(lines: dict[str, dict[int, Result]]) -> list[Verdict]:
     if not beams:
         return []
     least, most = min(beams), max(beams)
-    made = [_than("OTS improves with beams (paper: 16.0 → 29.3)", beams[most], beams[least], f"K={most} − K={least}")]
+    made = [
+        _than("OTS improves with beams (paper: 16.0 → 29.3)", beams[most], beams[least], f"K={most} less K={least}")
+    ]
     for label in SAMPLED.values():
         if label in lines:
             n = max(lines[label])
             claim = f"At matched compute OTS is above {label}"
-            made.append(_than(claim, beams[most], lines[label][n], f"K={most} − n={n}"))
+            made.append(_than(claim, beams[most], lines[label][n], f"K={most} less n={n}"))
     return made
 
 
 def _than(claim: str, after: Result, before: Result, names: str) -> Verdict:
     pair = compare(before.right, after.right)
     result = joint([pair] if pair else [])
-    return Verdict(claim, SOURCE, outcome(result), f"{names} = {figure(result)}" if result else "no problem in both")
+    return Verdict(claim, SOURCE, outcome(result), f"{names}: {figure(result)}" if result else "no problem in both")
 
 
 def _published(lines: dict[str, dict[int, Result]]) -> dict[tuple[str, int], str]:

@@ -67,7 +67,9 @@ def _plot(found: Found, benchmark: str) -> Plot:
         if curve:
             lines.append((method.label, tuple(Point(float(k), estimate(values)) for k, values in curve.items())))
     title = f"{found.setting.model} · {found.setting.tasks[benchmark]} · pass@k, L={found.lengths(benchmark)[0]}"
-    return Plot(f"pass-at-k-{benchmark.lower()}", title, "k", tuple(lines), y="solved, %", zero=True)
+    return Plot(
+        f"pass-at-k-{benchmark.lower()}", title, "k", tuple(lines), y="solved, %  (± standard error)", zero=True
+    )
 
 
 def _verdicts(found: Found, benchmark: str) -> list[Verdict]:
@@ -83,8 +85,8 @@ def _verdicts(found: Found, benchmark: str) -> list[Verdict]:
     def ahead(k: int, after: str, before: str, claim: str) -> Verdict:
         pair = compare(curves[before][k], curves[after][k])
         result = joint([pair] if pair else [])
-        names = f"{found.label(after)} − {found.label(before)} at k={k}"
-        said = f"{names} = {figure(result)}" if result else "no problem in both"
+        names = f"{found.label(after)} less {found.label(before)} at k={k}"
+        said = f"{names}: {figure(result)}" if result else "no problem in both"
         return Verdict(claim, SOURCE, outcome(result), said)
 
     return [

@@ -31,7 +31,7 @@ def findings(found: Found) -> Findings:
         paired(found, "ots", "score"),
         cells(found, BENCHMARK, {}, []),
     ]
-    return Findings(tables, [_verdict(found)], [_plot(found)])
+    return Findings(tables, [_verdict(found)], [_plot(found)] if len(found.lengths(BENCHMARK)) > 1 else [])
 
 
 def _plot(found: Found) -> Plot:
@@ -40,8 +40,8 @@ def _plot(found: Found) -> Plot:
         results = found.results(BENCHMARK, method.name)
         lines.append((method.label, tuple(Point(float(at), one.parts) for at, one in results.items())))
     title = f"{found.setting.model} · {found.setting.tasks[BENCHMARK]}"
-    level = ("chance", CHANCE)
-    return Plot("sudoku", title, "length of the answer", tuple(lines), y="blank cells right, %", level=level, zero=True)
+    axis, level = "blank cells right, %  (± standard error)", ("chance", CHANCE)
+    return Plot("sudoku", title, "length of the answer", tuple(lines), y=axis, level=level, zero=True)
 
 
 def _verdict(found: Found) -> Verdict:

@@ -32,7 +32,9 @@ def _benchmark(found: Found, benchmark: str) -> Table:
     said = paper("table-1")
     rows = said["models"][model_of(found.setting.model) or MODELS[0]]
     beside = {name: (*row["benchmarks"][benchmark], row["averages"][benchmark]) for name, row in rows.items()}
-    return cells(found, benchmark, beside, [*map(str, said["lengths"]), "average"])
+    tuned = said["d1-LLaDA"]
+    notes = [f"After post-training, {tuned['source']}: {tuned[benchmark]}."] if benchmark in tuned else []
+    return cells(found, benchmark, beside, [*map(str, said["lengths"]), "average"], notes=notes)
 
 
 def verdicts(found: Found) -> list[Verdict]:

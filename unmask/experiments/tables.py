@@ -16,7 +16,14 @@ PAIRED = (
 Beside = Mapping[str, Sequence[float]]  # by method, the paper's figures
 
 
-def cells(found: Found, benchmark: str, published: Beside, names: Sequence[str], counted: str = "right") -> Table:
+def cells(
+    found: Found,
+    benchmark: str,
+    published: Beside,
+    names: Sequence[str],
+    counted: str = "right",
+    notes: Sequence[str] = (),
+) -> Table:
     """One benchmark: a row a method, a column a length; then what a problem costs, and the paper's columns."""
     lengths = found.lengths(benchmark)
     many = len(lengths) > 1
@@ -35,7 +42,7 @@ def cells(found: Found, benchmark: str, published: Beside, names: Sequence[str],
         beside = [Entry(f"{theirs[i]:.1f}" if i < len(theirs) else "–") for i in range(len(names))]
         body.append((Entry(method.label), *figures, Entry(costs), Entry("–".join(map(str, counts))), *beside))
     title = f"{benchmark} · {found.setting.tasks[benchmark]} · {_SAID[counted]}, %"
-    return Table("accuracy", title, head, ranked(body, range(1, 1 + len(lengths) + many)))
+    return Table("accuracy", title, head, ranked(body, range(1, 1 + len(lengths) + many)), tuple(notes))
 
 
 def averages(found: Found, published: Mapping[str, Mapping[str, float]], counted: str = "right") -> Table:

@@ -29,15 +29,15 @@ def above(
     result = joint([pair for pair in pairs if pair is not None])
     if result is None or None in pairs:
         return Verdict(claim, source, "not asked", "no records of both")
-    names = f"{found.label(after)} − {found.label(before)}"
-    return Verdict(claim, source, outcome(result), f"{names} = {figure(result)}")
+    names = f"{found.label(after)} less {found.label(before)}"
+    return Verdict(claim, source, outcome(result), f"{names}: {figure(result)}")
 
 
 def all_of(claim: str, source: str, verdicts: Iterable[Verdict]) -> Verdict:
     """Holds where every one does; one that does not is enough to say so."""
     some = list(verdicts)
     known = [one for one in some if one.outcome != "not asked"]
-    said = "; ".join(one.said for one in known)
+    said = "; ".join(": ".join(filter(None, (one.claim, one.said))) for one in known)
     if not known:
         return Verdict(claim, source, "not asked", "no records")
     for word in ("does not hold", "not decided"):

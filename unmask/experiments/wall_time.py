@@ -120,16 +120,17 @@ def findings(found: Found) -> Findings:
 
 
 def _plot(found: Found, seconds: dict[str, dict[str, list[float]]], lengths: list[int]) -> Plot:
-    """Bars would hide the spread: half the range stands in for an error."""
+    """The median, and half the range for an error."""
     lines = []
     for name, by_length in seconds.items():
         points = []
         for length in lengths:
             some = by_length[str(length)]
-            points.append(Point(float(length), Estimate(median(some) / 100, (max(some) - min(some)) / 200, len(some))))
+            points.append(Point(float(length), Estimate(median(some), (max(some) - min(some)) / 2, len(some))))
         lines.append((LABELS[name], tuple(points)))
     title = f"{found.setting.model} · {found.measured['machine']['name']}"
-    return Plot("wall-time", title, "length of the answer", tuple(lines), y="seconds a problem", zero=True)
+    axis = "seconds a problem  (median, ± half the range)"
+    return Plot("wall-time", title, "length of the answer", tuple(lines), y=axis, zero=True, shares=False)
 
 
 def _verdicts(seconds: dict[str, dict[str, list[float]]], lengths: list[int]) -> list[Verdict]:

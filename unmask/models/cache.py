@@ -41,7 +41,8 @@ def check_cache(cache: str) -> None:
 
 class Cached:
     def __init__(self, network: Network, keep: Keep):
-        self.network, self.keep = network, keep
+        self.network = network
+        self.keep: Keep = keep
         self.mask_id, self.context = network.mask_id, network.context
         self.device, self.dtype = network.device, network.dtype
 

@@ -33,7 +33,8 @@ class Window(NamedTuple):
     real: Bool[Tensor, "row whole"] | None  # which columns of the row are attended to; all without it
 
     def rows(self, index: Int[Tensor, " new"]) -> Window:
-        return Window(*(part if part is None else part[index] for part in self))
+        real = None if self.real is None else self.real[index]
+        return Window(self.tokens[index], self.places[index], self.columns[index], real)
 
 
 class Key(NamedTuple):
@@ -97,11 +98,17 @@ class Graphs:
         """Keys and values of a shape at the front of the room. A larger room is another one: its graphs begin anew."""
         shape = self.module.shape.room(key.rows, key.width)
         if self.room is None or self.room.numel() < shape.numel():
-            self.made.clear()
-            self.room = self.loaded = None
+            self.clear()
             self.room = self.module.embed.weight.new_zeros(shape.numel())
         self.loaded = None
         return self.room[: shape.numel()].view(shape)
+
+    def clear(self) -> None:
+        """Give the memory back; graphs are captured again where they are needed."""
+        if self.room is not None and self.room.is_cuda:
+            torch.cuda.synchronize(self.room.device)  # one may still be running
+        self.made.clear()
+        self.room = self.loaded = None
 
     def _captured(self, key: Key, kv: Tensor) -> Graph:
         tokens = torch.zeros(key.rows, key.window, dtype=torch.long, device=kv.device)
@@ -111,7 +118,8 @@ class Graphs:
         def run() -> Tensor:
             return self.module(window.tokens, window.places, window.real, kv.__getitem__, window.columns)
 
-        return Graph(window, kv, *(self.capture or captured)(run))
+        with torch.cuda.device_of(kv):
+            return Graph(window, kv, *(self.capture or captured)(run))
 
 
 def captured(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:

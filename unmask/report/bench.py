@@ -101,7 +101,7 @@ def _exponent(one: dict[str, Any]) -> str:
 
 
 def draw(found: Found, kind: str) -> bytes:
-    """Bars of the comparison, and a panel a sweep."""
+    """Bars of the comparison, and a panel a sweep. The same bytes every time."""
     swept = sorted({one["axis"] for one in found["growth"]})
     compared = [trial for trial in found["trials"] if trial.get("seconds") and not trial["axis"]]
     tall = 0.8 + 0.3 * len(compared)
@@ -116,7 +116,7 @@ def draw(found: Found, kind: str) -> bytes:
             lines = [one for one in found["growth"] if one["axis"] == axis and one["what"] == "seconds"]
             _lines(figure.add_subplot(below[place]), axis, lines)
 
-    return render(paint, (7.2, tall + (2.6 if swept else 0)), kind, "constrained")
+    return render(paint, (7.2, tall + (2.6 if swept else 0)), kind, layout="constrained")
 
 
 def _bars(panel: Any, compared: list[dict[str, Any]]) -> None:
