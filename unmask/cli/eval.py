@@ -54,10 +54,12 @@ def eval_(
     guidance: options.Guidance = 0.0,
     suppress: options.Suppress = False,
     early_end: options.EarlyEnd = False,
+    cache: options.Cache = "none",
     stop: options.Stop = None,
     device: options.Device = None,
     dtype: options.Dtype = None,
     precision: options.Precision = "highest",
+    compiled: options.Compile = False,
     json: options.Json = False,
 ) -> None:
     """Evaluate a grid of models, tasks, decoders, lengths and seeds into a folder, which can be resumed.
@@ -76,8 +78,8 @@ def eval_(
     asked |= {"prompts": prompts, "metric": one_of(Metric, "--metric", metric)}
     asked |= {"allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
     asked |= {"guidance": guidance, "suppress": suppress, "early_end": early_end, "stop": tuple(stop or ())}
+    asked |= {"cache": cache, "compiled": compiled, "precision": one_of(Precision, "--precision", precision)}
     asked |= {"traces": traces, "device": device, "dtype": dtype, "here": engine == "local"}
-    asked |= {"precision": one_of(Precision, "--precision", precision)}
     grid = make_grid(model, task, decoder, length or (), **asked)
     budget = None if memory is None else int(memory * 10**9)
     with board() as watch:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask.core.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 
 MODEL = "tiny"  # what commands use when no model is named
 
@@ -25,6 +25,13 @@ Suppress = Annotated[bool, typer.Option("--suppress", help="Never write end-of-t
 EarlyEnd = Annotated[
     bool, typer.Option("--early-end", help="Compute nothing after an answer's end-of-text (approximate).")
 ]
+Cache = Annotated[
+    str,
+    typer.Option(
+        "--cache", metavar="KIND", help="Keep keys and values through a block: none, prefix or dual (approximate)."
+    ),
+]
+Compile = Annotated[bool, typer.Option("--compile", help="Fuse the layers' operations; on a GPU, after a wait.")]
 Stop = Annotated[list[str] | None, typer.Option("--stop", metavar="TEXT", help="Cut the text before this; repeatable.")]
 Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write the decoding's trace here.")]

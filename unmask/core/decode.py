@@ -35,6 +35,7 @@ class Decoded:
 def stream(decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0) -> Iterator[Frame]:
     """Frames of a decoding as they come. Rows of the canvas need equally many masks."""
     _check(denoiser, canvas)
+    canvas = replace(canvas, source=torch.arange(len(canvas), device=canvas.tokens.device))
     decoder = decoder.resolved(canvas.holes.shape[1])
     with torch.inference_mode():
         noise = Noise.of(canvas, seed)

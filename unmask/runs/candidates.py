@@ -119,13 +119,13 @@ class Study:
         canvas = numbered(self.generation.canvas(prompts))
         denoiser = settings.adapter(model)(Metered(model.denoiser, len(canvas)), canvas)
         schedule = Schedule.plan(settings.length, self.decoder.block, self.decoder.steps)
-        steps = list(schedule)
+        steps, columns = list(schedule), canvas.holes
         nothing = canvas.logp.new_zeros(len(canvas) * self.decoder.beams, len(schedule.quotas))
         slots: Slots = dict.fromkeys(READINGS, nothing)
         for frame in stream(self.decoder, denoiser, canvas, settings.seed):
             if frame.branch is None:
                 continue
-            step, holes = steps[frame.step - 1], canvas.holes[frame.branch.canvas.problem]
+            step, holes = steps[frame.step - 1], columns[frame.branch.canvas.problem]
             with torch.inference_mode():
                 slots = _scored(denoiser, frame.branch, holes, slots, step)
                 path = frame.branch.canvas.sum_logp(holes)

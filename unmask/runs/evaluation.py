@@ -100,11 +100,13 @@ class Line:
             guidance=grid.guidance,
             suppress=grid.suppress,
             early_end=grid.early_end,
+            cache=grid.cache,
             stop=grid.stop,
             traced=grid.traces,
             device=grid.device,
             dtype=grid.dtype,
             precision=grid.precision,
+            compiled=grid.compiled,
             memory=memory,
             problems=left,
         )
