@@ -64,6 +64,7 @@ def reproduce(
     device: options.Device = None,
     dtype: options.Dtype = None,
     precision: options.Precision = "highest",
+    compiled: options.Compile = False,
     json: options.Json = False,
 ) -> None:
     """Run the paper's experiments, by default on the embedded model, and print our figures beside the paper's.
@@ -92,7 +93,7 @@ def reproduce(
         return
     made = make_engine(engine, workers, address)
     words: dict[str, Any] = {"batch": batch, "device": device, "dtype": dtype, "prompts": prompts, "retry": retry}
-    words |= {"allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
+    words |= {"compiled": compiled, "allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
     words |= {"precision": one_of(Precision, "--precision", precision), "here": engine == "local"}
     with board() as watch:
         bench = Bench(made, watch=watch, **words)
