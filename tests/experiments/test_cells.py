@@ -123,3 +123,16 @@ def test_the_plan_of_table_1_is_the_cluster_page_s_arithmetic():
 def test_the_numbers_of_problems_are_those_of_the_files(data: Path):  # noqa: F811
     for benchmark, spec in PUBLISHED.tasks.items():
         assert len(list(task.make(spec).problems())) == PROBLEMS[benchmark], benchmark
+
+
+def test_the_grid_chooses_on_other_problems_than_it_tests_on():
+    parts = [part for part in find("table-1").parts(setting_for("tiny", grid=True)) if " · " in part.benchmark]
+    assert len(parts) == 2 * 4
+    for others, tested in zip(parts[::2], parts[1::2], strict=True):
+        assert "split=validation" in others.task
+        assert task.spec(task.make(tested.task)).count("split=test") == 1
+        assert len(others.methods) == len(tested.methods) == 15
+    published = find("table-1").parts(setting_for("GSAI-ML/LLaDA-1.5", grid=True))
+    assert {part.task for part in published if " · others" in part.benchmark} == {"gsm8k(split=train)"}
+    with pytest.raises(UnmaskError, match="nothing to choose on: known: GSM8K"):
+        find("table-1").parts(setting_for("GSAI-ML/LLaDA-1.5", grid=True, benchmarks=["MATH500"]))

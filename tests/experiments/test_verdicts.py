@@ -101,3 +101,12 @@ def test_paired_differences_are_joined_with_their_errors():
     assert two.difference == pytest.approx(0.2)
     assert two.error == pytest.approx(0.025)
     assert two.p == pytest.approx(1.2441921148543e-15, rel=1e-6)
+
+
+def test_the_grid_s_choice_is_made_on_other_problems_and_hindsight_is_called_so():
+    made = found("table-1", {"ots-5-0.8": 0.95}, setting(grid=True, benchmarks=("Countdown",)))
+    findings = find("table-1").findings(made)
+    (row,) = findings.tables[-1].rows
+    assert [entry.text for entry in row[:1] + row[2:3] + row[5:6]] == ["Countdown", "K=5, τ=0.8", "K=5, τ=0.8"]
+    assert findings.tables[-1].head[-1] == "best on test"
+    assert all("others" not in table.title for table in findings.tables)

@@ -48,6 +48,10 @@ def reproduce(
     length: Annotated[list[int] | None, _many("--length", "-l", metavar="N", help="Other lengths")] = None,
     benchmark: Annotated[list[str] | None, _many("--benchmark", metavar="NAME", help="Only this one")] = None,
     method: Annotated[list[str] | None, _many("--method", metavar="NAME", help="Only this row, such as ots")] = None,
+    grid: Annotated[
+        bool,
+        typer.Option("--grid", help="table-1: also search K and τ, chosen on other problems than the tested ones."),
+    ] = False,
     samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Draws of pass@k.")] = None,
     compact: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also pack the records, without texts, into one file each.")
@@ -84,6 +88,7 @@ def reproduce(
         benchmarks=benchmark or (),
         samples=samples,
         methods=method or (),
+        grid=grid,
     )
     if data_ is not None:
         data.use(data_)

@@ -42,7 +42,7 @@ def plan(experiment: Experiment, setting: Setting, device: str) -> list[Line]:
 def _lines(experiment: Experiment, setting: Setting, part: Part, device: str) -> Iterable[Line]:
     rate = rate_of(device, parameters(setting.model))
     known = setting.sizes.get(part.benchmark)
-    problems = min(size for size in (part.limit, known) if size is not None)
+    problems = min(size for size in (part.limit, known) if size is not None)  # endless tasks have a limit
     draws = len(part.seeds) * part.samples
     for method in part.methods:
         for length in part.lengths:
