@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tests.decoders import plain_sure
 from unmask import plain
 from unmask.core import Canvas, Decoder, Denoiser, decoder
 
@@ -32,6 +33,12 @@ def _path(order: plain.Order) -> Callable[..., plain.Path]:
     return run
 
 
+def _search(*args: Any, sure: float | None = None, **settings: Any) -> plain.Search:
+    if sure is None:
+        return plain.order_token_search(*args, **settings)
+    return plain_sure.search(*args, sure=sure, **settings)
+
+
 PLAIN: dict[str, Callable[..., plain.Path | plain.Search]] = {
     "low-confidence": _path("low-confidence"),
     "random": _path("random"),
@@ -39,7 +46,7 @@ PLAIN: dict[str, Callable[..., plain.Path | plain.Search]] = {
     "margin": _path("margin"),
     "entropy": _path("entropy"),
     "threshold": plain.threshold,
-    "order-token-search": plain.order_token_search,
+    "order-token-search": _search,
 }
 
 

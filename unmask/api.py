@@ -15,6 +15,7 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask import models
 from unmask.core import Decoder, Frame, UnmaskError, Watch, decoder
 from unmask.models import Messages, Model
+from unmask.models.cache import Cache
 from unmask.runs.generation import Generation, in_batches
 from unmask.runs.output import Output
 from unmask.runs.prompt import OnePrompt, Prompt, is_one, read_prompt
@@ -33,13 +34,17 @@ def load(
     dtype: str | torch.dtype | None = None,
     *,
     revision: str | None = None,
+    compiled: bool = False,
 ) -> Model:
-    """A model by name (`toy-chain(seed=3)`), folder or hub id; on a GPU where there is one, unless told otherwise."""
+    """A model by name (`toy-chain(seed=3)`), folder or hub id; on a GPU where there is one, unless told otherwise.
+
+    `compiled` fuses the layers' small operations, on a GPU; the first forwards then wait for the compiler.
+    """
     if not str(name):
         raise UnmaskError("the model's name is empty: `unmask list models` shows those there are")
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    return models.load(name, device, dtype, revision=revision)
+    return models.load(name, device, dtype, revision=revision, compiled=compiled)
 
 
 @overload
@@ -53,6 +58,7 @@ def generate(
     guidance: float = ...,
     suppress: bool = ...,
     early_end: bool = ...,
+    cache: Cache = ...,
     stop: str | Sequence[str] = ...,
     key: Callable[[str], str] = ...,
     trace: TraceWish = ...,
@@ -70,6 +76,7 @@ def generate(
     guidance: float = ...,
     suppress: bool = ...,
     early_end: bool = ...,
+    cache: Cache = ...,
     stop: str | Sequence[str] = ...,
     key: Callable[[str], str] = ...,
     trace: TraceWish = ...,
@@ -86,6 +93,7 @@ def generate(
     guidance: float = 0.0,
     suppress: bool = False,
     early_end: bool = False,
+    cache: Cache = "none",
     stop: str | Sequence[str] = (),
     key: Callable[[str], str] = str,
     trace: TraceWish = False,
@@ -96,10 +104,11 @@ def generate(
 
     `length` masks follow the prompt (the model's own default without it). `guidance` is the scale of classifier-free
     guidance, `suppress` forbids end-of-text, `early_end` computes nothing after it (approximate), `stop` cuts the text.
+    `cache` keeps keys and values through a block: of the `prefix`, or with `dual` of all but the block (approximate).
     `key` maps a text to what votes compare. `trace=True` keeps a trace in `.trace`; a path also writes it there.
     """
     model = _model(model)
-    settings = _settings(model, decoder, length, seed, guidance, suppress, early_end, stop)
+    settings = _settings(model, decoder, length, seed, guidance, suppress, early_end, stop, cache)
     return _answer(Generation(model, settings, key=key), prompt, trace, batch, watch)
 
 
@@ -113,6 +122,7 @@ def fill(
     seed: int = ...,
     guidance: float = ...,
     suppress: bool = ...,
+    cache: Cache = ...,
     stop: str | Sequence[str] = ...,
     key: Callable[[str], str] = ...,
     trace: TraceWish = ...,
@@ -129,6 +139,7 @@ def fill(
     seed: int = ...,
     guidance: float = ...,
     suppress: bool = ...,
+    cache: Cache = ...,
     stop: str | Sequence[str] = ...,
     key: Callable[[str], str] = ...,
     trace: TraceWish = ...,
@@ -144,6 +155,7 @@ def fill(
     seed: int = 0,
     guidance: float = 0.0,
     suppress: bool = False,
+    cache: Cache = "none",
     stop: str | Sequence[str] = (),
     key: Callable[[str], str] = str,
     trace: TraceWish = False,
@@ -155,7 +167,7 @@ def fill(
     All masks form one list from left to right, which the decoder takes in blocks. `.text` is the whole text, filled.
     """
     model = _model(model)
-    settings = _settings(model, decoder, length, seed, guidance, suppress, False, stop)
+    settings = _settings(model, decoder, length, seed, guidance, suppress, False, stop, cache)
     return _answer(Generation(model, settings, infill=True, key=key), prompt, trace, batch, watch)
 
 
@@ -187,10 +199,11 @@ def stream(
     guidance: float = 0.0,
     suppress: bool = False,
     early_end: bool = False,
+    cache: Cache = "none",
 ) -> Iterator[Moment]:
     """Watch a decoding: one moment a step, the last one's frame with all final rows."""
     model = _model(model)
-    settings = _settings(model, decoder, length, seed, guidance, suppress, early_end, ())
+    settings = _settings(model, decoder, length, seed, guidance, suppress, early_end, (), cache)
     generation = Generation(model, settings)
     prompts, _ = _prompts(generation, prompt)
     return (_moment(generation, prompts, frame) for frame in generation.frames(prompts))
@@ -256,7 +269,8 @@ def _settings(
     suppress: bool,
     early_end: bool,
     stop: str | Sequence[str],
+    cache: Cache,
 ) -> Settings:
     words = (stop,) if isinstance(stop, str) else tuple(stop)
     length = model.default_length if length is None else length
-    return Settings(decoder.make(wanted), length, seed, guidance, suppress, early_end, words)
+    return Settings(decoder.make(wanted), length, seed, guidance, suppress, early_end, words, cache)

@@ -14,6 +14,8 @@ EXAMPLES: dict[str, list[str]] = {
         "order-token-search(beams=4, block=4, temperature=0.8)",
         "order-token-search(beams=3, block=3, steps=5, temperature=1, interval=2, likelihood=all-blocks)",
         "order-token-search(beams=2, block=2, temperature=1.5, likelihood=future-masked, samples=3)",
+        "order-token-search(beams=3, block=6, steps=5, temperature=0.8, sure=0.3)",
+        "order-token-search(beams=2, block=3, steps=6, temperature=0.5, sure=0.6)",
     ],
     "threshold": ["threshold(sure=0.5)", "threshold(sure=0.9, block=3)", "threshold(sure=0)"],
     "left-to-right": ["left-to-right(temperature=1)", "left-to-right(block=4, steps=4)"],
@@ -38,4 +40,5 @@ def _plain_examples(name: str) -> list[str]:
 
 
 def exact_rows(made: Decoder) -> bool:
-    return decoder.name(getattr(made, "inner", made)) not in UP_TO
+    inner = getattr(made, "inner", made)
+    return decoder.name(inner) not in UP_TO and getattr(inner, "sure", None) is None

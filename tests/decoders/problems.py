@@ -96,6 +96,7 @@ def searches(draw: st.DrawFn) -> Case:
         "likelihood": draw(st.sampled_from(["block", "all-blocks", "future-masked"])),
         "samples": draw(st.integers(1, 3 if beams < 4 else 2)),
     }
+    settings["sure"] = None if settings["interval"] else draw(st.none() | st.sampled_from([0.0, 0.3, 0.6, 0.9]))
     return Case(given, "order-token-search", settings | draw(sizes(given.masks)))
 
 

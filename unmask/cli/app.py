@@ -26,6 +26,7 @@ app = typer.Typer(
 
 # Each with the first sentence of its help, so that the list of them can be shown without loading any.
 COMMANDS = {
+    "bench": "Measure the plain loop and ours in one run, in turns.",
     "demo": "Join the numbers to reach the target: what low-confidence remasking and Order-Token Search answer, at "
     "what cost.",
     "env": "Versions, device, determinism, sandbox and data found, for a report of what ran where.",
@@ -36,6 +37,8 @@ COMMANDS = {
     "list": "What there is, with its settings and their defaults.",
     "models": "Look into checkpoints, or make random ones.",
     "report": "Tables, plots and pages of runs.",
+    "reproduce": "Run the paper's experiments, by default on the embedded model, and print our figures beside the "
+    "paper's.",
     "train": "Train a model of the LLaDA family on the generated tasks.",
     "tree": "Show the tree a search grew: every candidate, its score, whose child it is, and what became of it.",
 }

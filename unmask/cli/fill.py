@@ -16,11 +16,13 @@ def fill(
     seed: options.Seed = 0,
     guidance: options.Guidance = 0.0,
     suppress: options.Suppress = False,
+    cache: options.Cache = "none",
     stop: options.Stop = None,
     chat: options.Chat = False,
     trace: options.TraceFile = None,
     device: options.Device = None,
     dtype: options.Dtype = None,
+    compiled: options.Compile = False,
     json: options.Json = False,
 ) -> None:
     """Fill the gaps of a text, each written `<mask:n>` for n tokens.
@@ -34,7 +36,7 @@ def fill(
     made = api.decoder.make(decoder)
     if trace is not None:
         api.check_writable(trace)
-    loaded = api.load(model, device, dtype)
+    loaded = api.load(model, device, dtype, compiled=compiled)
     with watching("filling") as watch:
         output = api.fill(
             loaded,
@@ -44,6 +46,7 @@ def fill(
             seed=seed,
             guidance=guidance,
             suppress=suppress,
+            cache=cache,  # type: ignore[arg-type]
             stop=stop or (),
             trace=trace or False,
             watch=watch,

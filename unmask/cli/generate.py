@@ -20,11 +20,13 @@ def generate(
     guidance: options.Guidance = 0.0,
     suppress: options.Suppress = False,
     early_end: options.EarlyEnd = False,
+    cache: options.Cache = "none",
     stop: options.Stop = None,
     chat: options.Chat = False,
     trace: options.TraceFile = None,
     device: options.Device = None,
     dtype: options.Dtype = None,
+    compiled: options.Compile = False,
     json: options.Json = False,
 ) -> None:
     """Answer a prompt.
@@ -39,7 +41,7 @@ def generate(
     made = api.decoder.make(decoder)
     if trace is not None:
         api.check_writable(trace)
-    loaded = api.load(model, device, dtype)
+    loaded = api.load(model, device, dtype, compiled=compiled)
     with watching("decoding") as watch:
         output = api.generate(
             loaded,
@@ -50,6 +52,7 @@ def generate(
             guidance=guidance,
             suppress=suppress,
             early_end=early_end,
+            cache=cache,  # type: ignore[arg-type]
             stop=stop or (),
             trace=trace or False,
             watch=watch,

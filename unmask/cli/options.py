@@ -2,11 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, nearest
 
 MODEL = "tiny"  # what commands use when no model is named
 
@@ -25,12 +25,22 @@ Suppress = Annotated[bool, typer.Option("--suppress", help="Never write end-of-t
 EarlyEnd = Annotated[
     bool, typer.Option("--early-end", help="Compute nothing after an answer's end-of-text (approximate).")
 ]
+Cache = Annotated[
+    str,
+    typer.Option(
+        "--cache", metavar="KIND", help="Keep keys and values through a block: none, prefix or dual (approximate)."
+    ),
+]
+Compile = Annotated[bool, typer.Option("--compile", help="Fuse the layers' operations; on a GPU, after a wait.")]
 Stop = Annotated[list[str] | None, typer.Option("--stop", metavar="TEXT", help="Cut the text before this; repeatable.")]
 Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write the decoding's trace here.")]
 Device = Annotated[str | None, typer.Option("--device", metavar="NAME", help="cpu or cuda; a GPU where there is one.")]
 Dtype = Annotated[
     str | None, typer.Option("--dtype", metavar="NAME", help="float32, bfloat16, …; the model's own without it.")
+]
+Precision = Annotated[
+    str, typer.Option("--precision", metavar="WORD", help="Of float32 products: highest, or high for TF32 on a GPU.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -45,3 +55,10 @@ def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
     if not prompt.strip():
         raise UnmaskError("the prompt is empty: write one, or - to read it from standard input")
     return [{"role": "user", "content": prompt}] if chat else prompt
+
+
+def one_of(known: Any, flag: str, word: str | None) -> Any:
+    """A word of a Literal type, or a refusal that names the nearest."""
+    if word is not None and word not in known.__args__:
+        raise UnmaskError(f"{flag} cannot be {word!r}: {nearest(word, known.__args__)}")
+    return word

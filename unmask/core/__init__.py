@@ -7,6 +7,7 @@ from unmask.core.decode import Adapter, Decoded, Watch, decode, stream
 from unmask.core.decoder import Branch, Decoder, Frame, decoder
 from unmask.core.denoiser import Denoiser
 from unmask.core.errors import UnmaskError, nearest
+from unmask.core.held import Held
 from unmask.core.noise import Noise, reseed
 from unmask.core.registry import Registry
 from unmask.core.schedule import Schedule, Step
@@ -21,6 +22,7 @@ __all__ = [
     "Decoder",
     "Denoiser",
     "Frame",
+    "Held",
     "Metered",
     "Noise",
     "Registry",

@@ -26,6 +26,7 @@ class Beliefs:
     vocab: int
     mask_id: int
     device: torch.device
+    computed: Rows | None = None  # positions computed for each row; all of them where nothing is said
 
     def logits(self, places: Int[Tensor, " n"]) -> Float[Tensor, "n vocab"]:
         logits = self.read(places)
@@ -40,7 +41,7 @@ class Beliefs:
         def read(places: Tensor) -> Tensor:
             return self.read(index[places // width] * width + places % width)
 
-        return replace(self, read=read, shape=(len(index), width))
+        return replace(self, read=read, shape=(len(index), width), computed=None)
 
     def at(self, place: Rows) -> Beliefs:
         """Beliefs at one asked position of each row."""
@@ -140,7 +141,8 @@ def masses(logits: Float[Tensor, "n vocab"], temperature: float) -> Float[Tensor
 def invert(mass: Float[Tensor, "n vocab"], uniform: Float[Tensor, "n draw"]) -> Int[Tensor, "n draw"]:
     """The first id whose cumulative mass exceeds uniform · total, found in two levels."""
     size = min(GROUP, mass.shape[1])
-    groups = torch.nn.functional.pad(mass, (0, -mass.shape[1] % size)).unflatten(1, (-1, size))
+    short = -mass.shape[1] % size
+    groups = (torch.nn.functional.pad(mass, (0, short)) if short else mass).unflatten(1, (-1, size))
     heads = groups.sum(2).cumsum(1)
     total = heads[:, -1:]
     goal = torch.minimum(uniform * total, total.nextafter(torch.zeros_like(total)))

@@ -26,42 +26,69 @@ class Cost:
 
 
 class Metered:
-    """Counts a denoiser's work by problem, and has identical rows of one problem computed once."""
+    """Counts a denoiser's work by problem, and has identical rows of one problem computed once.
 
-    def __init__(self, inner: Denoiser, problems: int, counts: Tensor | None = None):
+    On a CPU equal rows are looked for at every call. Elsewhere looking waits for the device, and is done where a
+    decoder holds, at the first call after that, and where rows have been forked since: once or twice a search.
+    """
+
+    def __init__(self, inner: Denoiser, problems: int, outer: Metered | None = None, copies: Rows | None = None):
         self.inner = inner
         self.mask_id, self.context = inner.mask_id, inner.context
         self.device, self.dtype = inner.device, inner.dtype
+        self.outer = outer or self
         # (rows, distinct, positions) by problem: on the device, so that counting never waits for it
-        self.counts = torch.zeros(3, problems, dtype=torch.long, device=inner.device) if counts is None else counts
+        self.counts = outer.counts if outer else torch.zeros(3, problems, dtype=torch.long, device=inner.device)
         self.calls = 0
-        self.outer = self
+        self.copies = copies  # for each row that was held, its place among the distinct ones
+        self.asked = False
+        self.seen: tuple[Rows, Rows] | None = None
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
         self.outer.calls += 1
         self._count(0, canvas.problem, torch.ones_like(canvas.problem))
-        if self.device.type != "cpu":  # finding equal rows would wait for the device
-            self._count_computed(canvas)
-            return self.inner(canvas, at)
+        looks, self.asked = looks_freely(self.device) or self._forked(canvas), True
+        canvas = replace(canvas, source=self._inside(canvas.source))
+        if not looks:
+            return self._counted(canvas, at)
         first, copies = merge(canvas, at)
         if len(first) == len(canvas):
-            self._count_computed(canvas)
-            return self.inner(canvas, at)
-        distinct = replace(canvas.rows(first), source=canvas.source[first])
-        self._count_computed(distinct)
-        return self.inner(distinct, at[first]).rows(copies)
+            return self._counted(canvas, at)
+        return self._counted(_rows(canvas, first), at[first]).rows(copies)
 
     def hold(self, canvas: Canvas, fresh: Columns) -> Metered:
-        held = Metered(self.inner.hold(canvas, fresh), 0, self.counts)
-        held.outer = self.outer
-        return held
+        canvas = replace(canvas, source=self._inside(canvas.source))
+        first, copies = merge(canvas, fresh)
+        return Metered(self.inner.hold(_rows(canvas, first), fresh[first]), 0, self.outer, copies)
 
-    def _count_computed(self, canvas: Canvas) -> None:
+    def _forked(self, canvas: Canvas) -> bool:
+        return self.copies is not None and (not self.asked or len(canvas) > len(self.copies))
+
+    def _inside(self, source: Rows) -> Rows:
+        """Rows of what the inner one holds. The same answer for the same question: a cache knows its rows by it."""
+        if self.copies is None:
+            return source
+        if self.seen is None or self.seen[0] is not source:
+            self.seen = source, self.copies[source]
+        return self.seen[1]
+
+    def _counted(self, canvas: Canvas, at: Columns) -> Beliefs:
+        beliefs = self.inner(canvas, at)
         self._count(1, canvas.problem, torch.ones_like(canvas.problem))
-        self._count(2, canvas.problem, canvas.width - canvas.pad)
+        self._count(2, canvas.problem, canvas.width - canvas.pad if beliefs.computed is None else beliefs.computed)
+        return beliefs
 
     def _count(self, what: int, problem: Rows, amount: Rows) -> None:
         self.counts[what].index_add_(0, problem, amount)
+
+
+def looks_freely(device: torch.device) -> bool:
+    """Whether reading a tensor waits for nothing."""
+    return device.type == "cpu"
+
+
+def _rows(canvas: Canvas, index: Int[Tensor, " some"]) -> Canvas:
+    return replace(canvas.rows(index), source=canvas.source[index])
 
 
 def merge(canvas: Canvas, at: Columns) -> tuple[Int[Tensor, " first"], Rows]:

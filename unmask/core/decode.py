@@ -25,7 +25,7 @@ Watch = Callable[[list[int], Frame], None]
 
 @dataclass(frozen=True)
 class Decoded:
-    """All final rows of one problem."""
+    """All final rows of one problem, in this machine's own memory."""
 
     canvas: Canvas
     score: list[float]
@@ -35,6 +35,7 @@ class Decoded:
 def stream(decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0) -> Iterator[Frame]:
     """Frames of a decoding as they come. Rows of the canvas need equally many masks."""
     _check(denoiser, canvas)
+    canvas = replace(canvas, source=torch.arange(len(canvas), device=canvas.tokens.device))
     decoder = decoder.resolved(canvas.holes.shape[1])
     with torch.inference_mode():
         noise = Noise.of(canvas, seed)
@@ -85,11 +86,11 @@ def _decode_alike(
         raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
     memory = torch.cuda.max_memory_allocated(denoiser.device) if denoiser.device.type == "cuda" else 0
     seconds = time.perf_counter() - began
-    results = []
+    results, canvas, score = [], frame.canvas.cpu(), frame.score.cpu()
     for problem, counts in enumerate(meter.counts.T.tolist()):
-        mine = (frame.canvas.problem == problem).nonzero()[:, 0]
+        mine = (canvas.problem == problem).nonzero()[:, 0]
         cost = Cost(meter.calls, *counts, seconds=seconds, memory=memory)
-        results.append(Decoded(frame.canvas.rows(mine), frame.score[mine].tolist(), cost))
+        results.append(Decoded(canvas.rows(mine), score[mine].tolist(), cost))
     return results
 
 

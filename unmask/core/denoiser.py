@@ -34,8 +34,11 @@ class Denoiser(Protocol):
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs: ...
 
     def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        """A denoiser for canvases that differ from this one (row by row, or by `source`) in `fresh` columns only.
+        """A denoiser for canvases that differ from this one in `fresh` columns only, and asked about those only.
 
-        A plain model returns itself; a caching one keeps what it computed outside `fresh`.
+        Each row of such a canvas says by its `source` which row of this one it came from; rows may be forked, dropped
+        and reordered (`Held` keeps count). `fresh` may name a column twice. A plain model returns itself; a caching one
+        keeps what it computed outside `fresh`. What is returned can be held again, with more columns fresh: what was
+        kept before then stays kept.
         """
         ...

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Branch, Canvas, Denoiser, Frame, Noise, Schedule, Step
+from unmask.core import Beliefs, Branch, Canvas, Denoiser, Frame, Held, Noise, Schedule, Step
 from unmask.core.cost import merge
 from unmask.core.errors import UnmaskError, nearest
 from unmask.core.shapes import AtBool, AtFloat, Bool, Columns, Float, Int, Rows, Score
@@ -42,20 +42,6 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Held:
-    """A held denoiser, and for each row of now the row it came from when it was held."""
-
-    denoiser: Denoiser
-    source: Rows
-
-    def look(self, canvas: Canvas, at: Columns) -> Beliefs:
-        return self.denoiser(replace(canvas, source=self.source), at)
-
-    def rows(self, index: Int[Tensor, " new"]) -> Held:
-        return replace(self, source=self.source[index])
-
-
-@dataclass(frozen=True)
 class Frontier(ABC):
     """Abstract: a case adds `propose`."""
 
@@ -79,14 +65,14 @@ class Frontier(ABC):
         schedule = Schedule.plan(holes.shape[1], self.block, steps=holes.shape[1])
         steps = list(schedule)
         held = self._hold(denoiser, canvas, holes, steps[0])
-        beliefs = held.look(canvas, holes[:, self._asked(steps[0])])
+        beliefs = held(canvas, holes[:, self._asked(steps[0])])
         for step, then in zip(steps, [*steps[1:], steps[-1]], strict=True):
             found = self._branch(beliefs, canvas, holes, step)
             seen = None
             if self._looks:
                 asked = found.holes[found.distinct][:, self._asked(then)]
                 grown = held.rows(found.parent[found.distinct])
-                seen = grown.look(found.canvas.rows(found.distinct), asked).rows(found.copies)
+                seen = grown(found.canvas.rows(found.distinct), asked).rows(found.copies)
             blocks = self._scores(seen, found, schedule)
             total = blocks.sum(1)
             best = _best(total, found, self.beams)
@@ -99,7 +85,7 @@ class Frontier(ABC):
                 beliefs = seen.rows(best)
             elif step is not then:
                 held = self._hold(denoiser, canvas, holes, then) if then.first else held
-                beliefs = held.look(canvas, holes[:, self._asked(then)])
+                beliefs = held(canvas, holes[:, self._asked(then)])
 
     @property
     def choice(self) -> str:
@@ -125,7 +111,7 @@ class Frontier(ABC):
     def _hold(self, denoiser: Denoiser, canvas: Canvas, holes: Columns, step: Step) -> Held:
         """Looking ahead reads earlier blocks again, each time in the light of later ones: only the prompt stays."""
         fresh = holes if self._looks else holes[:, step.holes]
-        return Held(denoiser.hold(canvas, fresh), torch.arange(len(canvas), device=holes.device))
+        return Held.of(denoiser, canvas, fresh)
 
     def _branch(self, beliefs: Beliefs, canvas: Canvas, holes: Columns, step: Step) -> Candidates:
         asked = holes[:, self._asked(step)]

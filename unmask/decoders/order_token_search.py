@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unmask.core import Branch, Canvas, Denoiser, Frame, Noise, Schedule, Step, decoder
+from unmask.core import Branch, Canvas, Denoiser, Frame, Held, Noise, Schedule, Step, decoder
 from unmask.core.errors import UnmaskError
-from unmask.core.shapes import Columns, Float
-from unmask.decoders.path import check_temperature
+from unmask.core.shapes import Columns, Float, Rows
+from unmask.decoders.path import check_sure, check_temperature
 from unmask.policies.order import foremost
 from unmask.policies.score import READINGS, Likelihood, score_blocks
 from unmask.policies.token import pick
@@ -43,9 +43,14 @@ class OrderTokenSearch:
     interval: int | None = None  # N: also search at every N-th step; always at the last of each block
     likelihood: Likelihood = "block"
     samples: int = 1  # M: completions a candidate's score is averaged over
+    sure: float | None = None  # approximate: between searches also write every draw of at least this probability
 
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
+        if self.sure is not None:
+            check_sure(self.sure)
+            if self.interval is not None:
+                raise UnmaskError("sure runs ahead of the steps that interval counts: choose one of them")
         if self.likelihood not in READINGS:
             raise UnmaskError(f"unknown likelihood {self.likelihood!r}: known: {', '.join(READINGS)}")
         for name in ("beams", "samples", "interval"):
@@ -56,15 +61,19 @@ class OrderTokenSearch:
     def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]:
         schedule = Schedule.plan(canvas.holes.shape[1], self.block, self.steps)
         beams = self._start(canvas, noise, len(schedule.quotas))
-        local = denoiser
+        local, last = None, [quotas[-1] for quotas in schedule.quotas]
         for step in schedule:
-            if step.first:
-                local = denoiser.hold(beams.canvas, fresh=beams.holes[:, step.holes])
+            if step.first or local is None:
+                local = Held.of(denoiser, beams.canvas, fresh=beams.holes[:, step.holes])
             if self._searches(step):
-                beams, branch = self._search(local, denoiser, beams, step)
+                beams, branch = self._search(local, beams, step)
+                local = local.rows(beams.canvas.source)
                 yield Frame(beams.canvas, beams.total, step.number, branch)
-            else:
+            elif self.sure is None:
                 beams = self._walk(local, beams, step)
+                yield Frame(beams.canvas, beams.total, step.number)
+            elif len(going := self._going(beams, step, last[step.block])):
+                beams = self._run(local, beams, step, going, last[step.block], self.sure)
                 yield Frame(beams.canvas, beams.total, step.number)
 
     @property
@@ -91,7 +100,7 @@ class OrderTokenSearch:
         rows = canvas.rows(parent)
         return Beams(rows, noise.children(parent, draw, 0), scores, scores.sum(1), canvas.holes[parent])
 
-    def _walk(self, denoiser: Denoiser, beams: Beams, step: Step) -> Beams:
+    def _walk(self, denoiser: Held, beams: Beams, step: Step) -> Beams:
         """Each row alone: draw the block, write the surest."""
         at = beams.holes[:, step.holes]
         beliefs = denoiser(beams.canvas, at)
@@ -99,8 +108,31 @@ class OrderTokenSearch:
         token, logp = pick(beliefs, self.temperature, beams.noise, step.number, places)
         return replace(beams, canvas=_transfer(beams.canvas, at, token[:, :, 0], logp[:, :, 0], step))
 
-    def _search(self, local: Denoiser, denoiser: Denoiser, beams: Beams, step: Step) -> tuple[Beams, Branch]:
-        """Branch into K² candidates a problem, score them, keep the best K."""
+    def _going(self, beams: Beams, step: Step, left: int) -> Rows:
+        """Rows with more masks in the block than the search will write; the others wait for them."""
+        masks = beams.canvas.masked_at(beams.holes[:, step.holes]).sum(1)
+        return (masks > left).nonzero()[:, 0]
+
+    def _run(self, denoiser: Held, beams: Beams, step: Step, going: Rows, left: int, sure: float) -> Beams:
+        """As `_walk`, of some rows, each of which also writes what it is sure of, all but `left`."""
+        everyone = len(going) == len(beams.canvas)
+        canvas = beams.canvas if everyone else beams.canvas.rows(going)
+        at = beams.holes[going][:, step.holes]
+        beliefs = (denoiser if everyone else denoiser.rows(going))(canvas, at)
+        token, logp = pick(beliefs, self.temperature, beams.noise.rows(going), step.number, canvas.places(at))
+        token, logp, masked = token[:, :, 0], logp[:, :, 0], canvas.masked_at(at)
+        surest = (masked & (logp.exp() >= sure)).sum(1, keepdim=True).clamp(min=step.quota)
+        count = torch.minimum(surest, masked.sum(1, keepdim=True) - left)
+        canvas = canvas.write(at, token, foremost(logp, masked, count), step.number, logp)
+        return replace(beams, canvas=beams.canvas.replace_rows(going, canvas))
+
+    def _search(self, local: Held, beams: Beams, step: Step) -> tuple[Beams, Branch]:
+        """Branch into K² candidates a problem, score them, keep the best K.
+
+        What stands before the block, or before what is hidden for its score, stays held; what follows is drawn anew.
+        """
+        reading = READINGS[self.likelihood](step.holes)
+        local = local.hold(beams.canvas, fresh=beams.holes[:, reading.hidden.start :])
         rest = beams.holes[:, step.holes.start :]
         beliefs = local(beams.canvas, rest)
         places = beams.canvas.places(rest)
@@ -120,16 +152,15 @@ class OrderTokenSearch:
             mine = beliefs.rows(parent), self.temperature, children, step.number, places[parent]
             again, _ = pick(*mine, draws=self.samples, purpose="sample")
             completions += [_complete(after, rest[parent], drawn) for drawn in again.unbind(2)[1:]]
-        held = denoiser.hold(beams.canvas, fresh=rest)
-        candidates = self._scored(held, candidates, completions, step)
+        candidates = self._scored(local.rows(parent), candidates, completions, step)
         return self._prune(candidates, completions[0], parent, draw, step)
 
-    def _scored(self, denoiser: Denoiser, beams: Beams, completions: list[Canvas], step: Step) -> Beams:
+    def _scored(self, denoiser: Held, beams: Beams, completions: list[Canvas], step: Step) -> Beams:
         """All completions of all candidates in one forward: the block hidden, its log p summed."""
         every = torch.arange(len(beams.canvas), device=beams.holes.device).repeat(self.samples)
         full = beams.canvas.rows(every)
         full = replace(full, tokens=torch.cat([completion.tokens for completion in completions]))
-        blocks = score_blocks(denoiser, self.likelihood, full, beams.holes[every], beams.blocks, step)
+        blocks = score_blocks(denoiser.rows(every), self.likelihood, full, beams.holes[every], beams.blocks, step)
         return replace(beams, blocks=blocks, total=blocks.sum(1))
 
     def _prune(

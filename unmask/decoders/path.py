@@ -61,3 +61,8 @@ class Path:
 def check_temperature(temperature: float) -> None:
     if not temperature >= 0 or temperature == float("inf"):
         raise UnmaskError(f"temperature={temperature} does not work: choose 0 or more")
+
+
+def check_sure(sure: float) -> None:
+    if not 0 <= sure <= 1:
+        raise UnmaskError(f"sure={sure} is no probability: choose 0 to 1")

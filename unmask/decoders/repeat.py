@@ -33,7 +33,8 @@ def repeat(
     """Frames of all samples in step; at the end each sample keeps its best row, `ranked` by score or in order."""
     rows = torch.arange(len(canvas), device=canvas.tokens.device).repeat_interleave(count)
     sample = torch.arange(count, device=rows.device).repeat(len(canvas))
-    apart = replace(canvas.rows(rows), problem=canvas.problem[rows] * count + sample)
+    own = torch.arange(len(rows), device=rows.device)
+    apart = replace(canvas.rows(rows), problem=canvas.problem[rows] * count + sample, source=own)
     frame = None
     for frame in inner(Together(denoiser, count), apart, noise.rows(rows).again(sample)):
         yield _together(frame, count)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from unmask.core import Canvas, Denoiser, Frame, Noise, Schedule, decoder
-from unmask.core.errors import UnmaskError
+from unmask.decoders.path import check_sure
 from unmask.policies.order import foremost
 
 
@@ -19,8 +19,7 @@ class Threshold:
     block: int | None = None  # masks a block; 32, or all of them when there are fewer
 
     def __post_init__(self) -> None:
-        if not 0 <= self.sure <= 1:
-            raise UnmaskError(f"sure={self.sure} is no probability: choose 0 to 1")
+        check_sure(self.sure)
 
     def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]:
         del noise

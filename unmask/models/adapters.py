@@ -40,9 +40,10 @@ def before(canvas: Canvas, at: Columns) -> Columns:
 
 
 def union(canvas: Canvas, one: Columns, other: Columns) -> Int[Tensor, "row both"]:
-    """Columns in either, left to right. Rows that have fewer are filled up with further columns of their own."""
-    marked = torch.zeros(canvas.tokens.shape, dtype=torch.int8, device=one.device)
-    marked = marked.scatter(1, torch.cat([one, other], dim=1), 2)
-    count = int((marked > 0).sum(1).max())
-    ranked = (marked + canvas.real).sort(dim=1, descending=True, stable=True).indices
-    return ranked[:, :count].sort(dim=1).values
+    """Columns in either, left to right. Rows that have fewer repeat their last."""
+    marked = torch.zeros(canvas.tokens.shape, dtype=torch.bool, device=one.device)
+    marked = marked.scatter(1, torch.cat([one, other], dim=1), True)
+    count = marked.sum(1, keepdim=True)
+    ranked = marked.to(torch.int8).sort(dim=1, descending=True, stable=True).indices
+    most = torch.arange(int(count.max()), device=one.device)
+    return ranked.gather(1, torch.minimum(most, count - 1))

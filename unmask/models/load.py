@@ -24,13 +24,21 @@ def load(
     dtype: str | torch.dtype | None = None,
     *,
     revision: str | None = None,
+    compiled: bool = False,
 ) -> Model:
     """A model by its registered name (`toy-chain(seed=3)`), its folder, or its hub id (`GSAI-ML/LLaDA-8B-Instruct`).
 
     Weights come onto `device` in `dtype`: float32 on a CPU and bfloat16 elsewhere unless said. `revision` is a branch,
-    tag or commit of a hub id.
+    tag or commit of a hub id. `compiled` fuses the layers' small operations, on a GPU: each new kind of shape then
+    waits some seconds for the compiler.
     """
-    chosen = choose_device(device)
+    found = _load(name, choose_device(device), dtype, revision)
+    if compiled:
+        compile_layers(found)
+    return found
+
+
+def _load(name: str | Path, chosen: torch.device, dtype: str | torch.dtype | None, revision: str | None) -> Model:
     if revision is not None and (registered(name) or is_folder(name)):
         raise UnmaskError(f"revision={revision!r} is for hub ids, which {str(name)!r} is not")
     if registered(name):
@@ -43,6 +51,17 @@ def load(
             "GSAI-ML/LLaDA-8B-Instruct, works too)"
         )
     return load_hub(str(name), chosen, dtype, revision)
+
+
+def compile_layers(made: Model) -> None:
+    network = made.denoiser.inner if isinstance(made.denoiser, Shifted) else made.denoiser
+    if not isinstance(network, Network):
+        raise UnmaskError(f"{made.name} has no layers to compile: leave `compiled` out")
+    if network.device.type == "cpu":
+        raise UnmaskError("compiled layers are for a GPU: on a CPU leave `compiled` out, or give a device")
+    torch._dynamo.config.recompile_limit = 32  # full and held forwards, with and without padding, each of any size
+    for layer in network.module.layers:
+        layer.compile()
 
 
 def load_folder(

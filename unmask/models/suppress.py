@@ -53,7 +53,7 @@ class Late:
         return Late(self.inner.hold(canvas, fresh), self.tokens.tolist())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _LateBeliefs(Beliefs):
     late: Tensor
 

@@ -5,13 +5,17 @@ RMSNorm, rotary positions, SwiGLU, grouped heads. The projections that read the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.core.shapes import Bool, Float, Int, Tokens
+from unmask.core.shapes import Bool, Columns, Float, Int, Tokens
+
+# Of a layer by its number: the keys and values of whole rows, (2, row, head, pos, dim), which it may write to.
+Memory = Callable[[int], Tensor]
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,10 @@ class Shape:
     @property
     def kv_width(self) -> int:
         return self.head_width * (self.kv_heads or self.heads)
+
+    def room(self, rows: int, width: int) -> torch.Size:
+        """Of the keys and values of whole rows: (layer, 2, row, head, pos, dim)."""
+        return torch.Size((self.layers, 2, rows, self.kv_heads or self.heads, width, self.head_width))
 
     @property
     def parameters(self) -> int:
@@ -71,16 +79,29 @@ class Layer(nn.Module):
         self.gate_up = nn.Linear(width, 2 * shape.hidden, bias=False)
         self.down = nn.Linear(shape.hidden, width, bias=False)
 
-    def forward(self, x: Tensor, turn: Tensor, mask: Tensor | None) -> Tensor:
-        x = x + self.attend(self.attention_norm(x), turn, mask)
+    def forward(
+        self,
+        x: Tensor,
+        turn: Tensor,
+        mask: Tensor | None,
+        held: Tensor | None = None,
+        columns: Columns | None = None,
+    ) -> Tensor:
+        """With `held` the positions of x are those `columns` of rows whose other keys and values are in it."""
+        x = x + self.attend(self.attention_norm(x), turn, mask, held, columns)
         gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
         return x + self.down(F.silu(gate) * up)
 
-    def attend(self, x: Tensor, turn: Tensor, mask: Tensor | None) -> Tensor:
+    def attend(
+        self, x: Tensor, turn: Tensor, mask: Tensor | None, held: Tensor | None, columns: Columns | None
+    ) -> Tensor:
         heads, kv = self.shape.heads, self.shape.kv_heads or self.shape.heads
         qkv = self.qkv(x).unflatten(-1, (-1, self.shape.head_width)).transpose(1, 2)  # (row, head, pos, dim)
         qk, v = qkv.split([heads + kv, kv], dim=1)
         q, k = rotate(qk, turn).split([heads, kv], dim=1)
+        if held is not None and columns is not None:
+            index = columns[:, None, :, None].expand_as(k)
+            k, v = held[0].scatter_(2, index, k), held[1].scatter_(2, index, v)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=kv != heads)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
@@ -103,17 +124,27 @@ class Transformer(nn.Module):
         self,
         tokens: Tokens,
         places: Int[Tensor, "#row pos"] | None = None,
-        real: Bool[Tensor, "row pos"] | None = None,
+        real: Bool[Tensor, "row whole"] | None = None,
+        memory: Memory | None = None,
+        columns: Int[Tensor, "row pos"] | None = None,
     ) -> Float[Tensor, "row pos width"]:
-        """Hidden states after the last norm. `places` are rotary positions; only `real` positions are attended to."""
+        """Hidden states after the last norm. `places` are rotary positions; only `real` positions are attended to.
+
+        With `memory` the tokens are those at `columns` of longer rows, the rest of which is known by its keys and
+        values; those of the tokens are written there.
+        """
         if places is None:
             places = torch.arange(tokens.shape[1], device=tokens.device)[None]
         x = self.embed(tokens)
         turn = rotary(places, self.shape, x.dtype)
         mask = None if real is None else real[:, None, None, :]
-        for layer in self.layers:
-            x = layer(x, turn, mask)
+        for number, layer in enumerate(self.layers):
+            x = layer(x, turn, mask, memory and memory(number), columns)
         return self.norm(x)
+
+    def room(self, rows: int, width: int) -> Float[Tensor, "layer 2 row head pos dim"]:
+        """For the keys and values of whole rows, with nothing in it yet."""
+        return self.embed.weight.new_empty(self.shape.room(rows, width))
 
     def logits(self, hidden: Float[Tensor, "n width"]) -> Float[Tensor, "n vocab"]:
         """In float32 or better: bfloat16 would leave logits of 20 a resolution of an eighth."""

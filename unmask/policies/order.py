@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from unmask.core.beliefs import Beliefs
 from unmask.core.noise import Noise
-from unmask.core.shapes import AtBool, AtFloat, Columns
+from unmask.core.shapes import AtBool, AtFloat, Columns, Int
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,12 @@ def entropy(sight: Sight) -> AtFloat:
 Order = Callable[[Sight], AtFloat]
 
 
-def foremost(rank: AtFloat, masked: AtBool, quota: int) -> AtBool:
+def foremost(rank: AtFloat, masked: AtBool, quota: int | Int[Tensor, "row 1"]) -> AtBool:
     """The `quota` masked positions of highest rank in each row; ties go to the left."""
     # A masked position may rank at -inf, and must still come before one that is not masked.
     rank = rank.clamp(min=torch.finfo(rank.dtype).min).masked_fill(~masked, -torch.inf)
-    first = rank.sort(dim=1, descending=True, stable=True).indices[:, :quota]
-    return torch.zeros_like(masked).scatter(1, first, True) & masked
+    ranked = rank.sort(dim=1, descending=True, stable=True).indices
+    if isinstance(quota, int):
+        return torch.zeros_like(masked).scatter(1, ranked[:, :quota], True) & masked
+    early = torch.arange(ranked.shape[1], device=ranked.device) < quota  # of each row its own
+    return torch.zeros_like(masked).scatter(1, ranked, early) & masked

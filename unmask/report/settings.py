@@ -9,7 +9,16 @@ from typing import Any
 from unmask.core.errors import UnmaskError
 from unmask.runs.store import Run
 
-USUAL: dict[str, Any] = {"metric": "ours", "guidance": 0.0, "suppress": False, "early_end": False, "stop": []}
+USUAL: dict[str, Any] = {
+    "metric": "ours",
+    "guidance": 0.0,
+    "suppress": False,
+    "early_end": False,
+    "cache": "none",
+    "stop": [],
+    "precision": "highest",
+}
+APPROXIMATE = {"early_end": "Early end", "cache": "A cache"}
 
 
 def shared_settings(runs: Sequence[Run]) -> dict[str, Any]:
@@ -31,4 +40,5 @@ def said(settings: Mapping[str, Any]) -> str:
     if not settings:
         return ""
     words = [key if value is True else f"{key}={value}" for key, value in settings.items()]
-    return f"Run with {', '.join(words)}." + (" Early end is approximate." if settings.get("early_end") else "")
+    rough = [f" {name} is approximate." for key, name in APPROXIMATE.items() if key in settings]
+    return f"Run with {', '.join(words)}." + "".join(rough)

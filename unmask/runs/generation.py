@@ -26,6 +26,9 @@ class Generation:
     infill: bool = False
     key: Key = str  # rows with equal keys vote together
 
+    def __post_init__(self) -> None:
+        self.settings.denoiser(self.model)  # a model that cannot keep what is asked for is refused before any work
+
     def canvas(self, prompts: Sequence[Prompt]) -> Canvas:
         denoiser, length = self.model.denoiser, self.settings.length
         ids = [prompt.ids for prompt in prompts]
@@ -47,7 +50,7 @@ class Generation:
 
         decoded = decode(
             self.settings.decoder,
-            self.model.denoiser,
+            self.settings.denoiser(self.model),
             canvas,
             self.settings.seed,
             adapt=self.settings.adapter(self.model),
@@ -61,7 +64,7 @@ class Generation:
     def frames(self, prompts: Sequence[Prompt]) -> Iterator[Frame]:
         """Frames as they come; every prompt needs as many masks as the others."""
         canvas = self.canvas(prompts)
-        denoiser = self.settings.adapter(self.model)(self.model.denoiser, canvas)
+        denoiser = self.settings.adapter(self.model)(self.settings.denoiser(self.model), canvas)
         return stream(self.settings.decoder, denoiser, canvas, self.settings.seed)
 
     def partial(self, prompt: Prompt, ids: Sequence[int]) -> str:

@@ -16,8 +16,10 @@ import unmask.decoders
 import unmask.tasks  # noqa: F401  the rooms register what they hold
 from unmask.core import Decoder, UnmaskError, decoder
 from unmask.models import load, model
+from unmask.models.cache import Cache
 from unmask.models.load import registered
 from unmask.models.memory import choose_device, choose_dtype, stored_dtype
+from unmask.runs.job import Precision
 from unmask.runs.record import Cell
 from unmask.runs.settings import Settings
 from unmask.tasks import Metric, Problem, Task, grading, task
@@ -38,10 +40,13 @@ class Grid:
     guidance: float = 0.0
     suppress: bool = False
     early_end: bool = False
+    cache: Cache = "none"
     stop: tuple[str, ...] = ()
     traces: bool = False
     device: str = "cpu"
     dtype: str = "float32"
+    precision: Precision = "highest"
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         for what in ("models", "tasks", "decoders", "lengths", "seeds"):
@@ -58,7 +63,7 @@ class Grid:
 
     def settings(self, made: str, length: int, seed: int) -> Settings:
         resolved = decoder.make(made).resolved(length)
-        return Settings(resolved, length, seed, self.guidance, self.suppress, self.early_end, self.stop)
+        return Settings(resolved, length, seed, self.guidance, self.suppress, self.early_end, self.stop, self.cache)
 
     def cells(self) -> list[Cell]:
         """None twice, however it was spelt."""
@@ -83,10 +88,13 @@ class Grid:
             "guidance": self.guidance,
             "suppress": self.suppress,
             "early_end": self.early_end,
+            "cache": self.cache,
             "stop": list(self.stop),
             "traces": self.traces,
             "device": self.device,
             "dtype": self.dtype,
+            "precision": self.precision,
+            "compiled": self.compiled,
         }
 
     def problems(self) -> dict[str, list[Problem]]:

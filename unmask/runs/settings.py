@@ -8,6 +8,7 @@ from typing import Any
 
 from unmask.core import Adapter, Canvas, Decoder, Denoiser, UnmaskError, decoder
 from unmask.models import Model
+from unmask.models.cache import Cache, cached, check_cache
 from unmask.models.early_end import EarlyEnd
 from unmask.models.guidance import Guided
 from unmask.models.suppress import Suppressed
@@ -22,6 +23,7 @@ class Settings:
     suppress: bool = False  # end-of-text is never written
     early_end: bool = False  # approximate: nothing is computed after an answer's end-of-text
     stop: tuple[str, ...] = ()  # the text is cut before the first of these
+    cache: Cache = "none"  # approximate: keys and values of the prefix, or of all but the block, kept through a block
 
     def __post_init__(self) -> None:
         if not isinstance(self.decoder, Decoder):
@@ -34,8 +36,13 @@ class Settings:
             raise UnmaskError(f"guidance={self.guidance!r} does not work: choose 0 (none) or more")
         if self.suppress and self.early_end:
             raise UnmaskError("early_end waits for the end-of-text that suppress forbids: choose one of them")
+        check_cache(self.cache)
         if any(not isinstance(word, str) or not word for word in self.stop):
             raise UnmaskError("a stop string is empty or no text: give at least one character")
+
+    def denoiser(self, model: Model) -> Denoiser:
+        """What the meter counts."""
+        return cached(model.denoiser, self.cache, model.name)
 
     def adapter(self, model: Model) -> Adapter:
         """What stands between the meter and the decoder; guidance innermost, so that it is counted."""
@@ -58,6 +65,7 @@ class Settings:
             "guidance": self.guidance,
             "suppress": self.suppress,
             "early_end": self.early_end,
+            "cache": self.cache,
             "stop": list(self.stop),
         }
 

@@ -67,6 +67,14 @@ class Trace:
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             raise UnmaskError(f"the trace does not hold together: {type(error).__name__} {error}") from None
 
+    def writes(self) -> list[list[int]]:
+        """At each step, how many positions each row wrote; none where it waited for others."""
+        counts = [[0] * len(line["source"]) for line in self.steps]
+        for count, line in zip(counts, self.steps, strict=True):
+            for row, *_ in line["writes"]:
+                count[row] += 1
+        return counts
+
 
 def _parse(text: str, path: str) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
     lines = text.splitlines()

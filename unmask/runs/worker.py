@@ -41,12 +41,13 @@ class Worker:
     def __init__(self, share: float = 1.0):
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.share = share  # of its machine's free memory
-        self._held: tuple[tuple[str, str, str], Model, Gauge] | None = None
+        self._held: tuple[tuple[str, str, str, bool], Model, Gauge] | None = None
 
     def facts(self) -> dict[str, Any]:
         return {"name": self.name, "unmask": __version__, "deterministic": environment.deterministic()}
 
     def run(self, job: Job) -> Done:
+        torch.set_float32_matmul_precision(job.precision)
         model, gauge = self._model(job)
         generation = Generation(model, _settings(job), key=_key(task.make(job.task)))
         base, began = gauge.begin(), time.perf_counter()
@@ -67,11 +68,11 @@ class Worker:
 
     def _model(self, job: Job) -> tuple[Model, Gauge]:
         """One at a time: the last job's model makes room for this one's."""
-        wanted = (job.model, job.device, job.dtype)
+        wanted = (job.model, job.device, job.dtype, job.compiled)
         if self._held is None or self._held[0] != wanted:
             self._held = None
             _tidy()
-            model = load(job.model, job.device, job.dtype)
+            model = load(job.model, job.device, job.dtype, compiled=job.compiled)
             self._held = (wanted, model, Gauge(model.denoiser.device, job.memory, self.share))
         return self._held[1], self._held[2]
 
@@ -115,7 +116,7 @@ class Worker:
 
 def _settings(job: Job) -> Settings:
     made, seed = decoder.make(job.decoder), reseed(job.seed, job.sample)
-    return Settings(made, job.length, seed, job.guidance, job.suppress, job.early_end, job.stop)
+    return Settings(made, job.length, seed, job.guidance, job.suppress, job.early_end, job.stop, job.cache)
 
 
 def _key(made: Task) -> Callable[[str], str]:
