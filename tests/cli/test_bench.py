@@ -51,7 +51,7 @@ def test_json_is_one_object_on_standard_output(run):
         (["--shape", "llada-nano", "--model", "tiny"], "choose one of them"),
         ([*SMALL, "--only", "otts"], "unknown contender 'otts'"),
         ([*SMALL, "--sweep", "rows"], "unknown sweep 'rows'"),
-        ([*SMALL, "--plot", "bench.pdf"], "a plot is an .svg or a .png, not 'bench.pdf'"),
+        ([*SMALL, "--plot", "bench.pdf"], "a picture cannot be written as 'bench.pdf'"),
         ([*SMALL, "--out", "nowhere/bench.json"], "there is no folder 'nowhere'"),
         (["--model", "toy-chain", "--device", "cpu"], "no transformer that can be measured"),
     ],

@@ -48,7 +48,7 @@ def test_contenders_take_turns_and_everyone_is_warmed_up_first(measured):
     first = [(name, warm) for name in usual(CPU) for warm in (True, False)]
     assert compared == first + [(name, False) for name in usual(CPU)]
     swept = [name for name, _, said in told if "@beams" in name and "warmed" not in said]
-    assert swept == ["ots@beams=3"] * 2
+    assert swept == ["ots-cached@beams=3", "ots@beams=3"] * 2
 
 
 def test_exact_contenders_write_the_plain_loops_tokens(measured):

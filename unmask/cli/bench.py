@@ -14,7 +14,7 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.core import UnmaskError
 from unmask.report import bench as report
-from unmask.report import formats
+from unmask.report import figures, formats
 from unmask.runs.bench.bed import Bed
 from unmask.runs.bench.bench import Bench
 from unmask.runs.bench.contenders import CONTENDERS, usual
@@ -71,8 +71,7 @@ def bench(
     for path in (out, plot):
         if path is not None:
             api.check_writable(path)
-    if plot is not None and plot.suffix not in (".svg", ".png"):
-        raise UnmaskError(f"a plot is an .svg or a .png, not {plot.name!r}")
+    kind = figures.kind_of(plot) if plot is not None else ""
     sweeps = tuple(map(read_sweep, sweep or ()))
     length, prompt = (length or SHAPE_LENGTH, prompt or PROMPT) if shape else (length or 64, prompt)
     sizes = Sizes(problems, prompt, length, block, steps, beams, temperature)
@@ -82,7 +81,7 @@ def bench(
     bed = Bed.of_shape(shape, place, dtype) if shape else Bed.of_model(api.load(model or options.MODEL, place, dtype))
     found = Bench(plan, bed, Teller(), Saver(out), note)()
     if plot is not None:
-        plot.write_bytes(report.draw(found, plot.suffix[1:]))
+        figures.keep(report.draw(found, kind), plot)
     if json:
         print(jsons.dumps(found, ensure_ascii=False))
     else:

@@ -155,6 +155,7 @@ def _replay(found: Found) -> list[str]:
         f"Random weights are never sure, so threshold writing is replayed: `{one['model']}` took "
         f"{one['mean_steps']:.2f} steps a block that holds text, on {one['problems']} validation problems "
         f"({', '.join(one['tasks'])}; L={one['length']}, seed {one['seed']}), and the shape takes as many. "
+        "A model that is less sure takes more. "
         f"Steps of those blocks: {steps}. Positions written a step, over all blocks: {writes}."
     ]
 

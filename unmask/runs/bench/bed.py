@@ -12,6 +12,7 @@ from torch import Tensor
 from unmask.core import Canvas, Denoiser, UnmaskError
 from unmask.models import Model
 from unmask.models.adapters import Shifted
+from unmask.models.load import compile_layers
 from unmask.models.network import Network
 from unmask.models.random import random_denoiser
 from unmask.models.transformer import Transformer
@@ -48,8 +49,7 @@ class Bed:
     def compiled(self) -> Denoiser:
         """The same weights, in layers compiled for the shapes they meet."""
         network = Network(twin(self.network.module), self.network.mask_id)
-        for layer in network.module.layers:
-            layer.compile(dynamic=False)
+        compile_layers(network, self.name)
         return Shifted(network) if isinstance(self.denoiser, Shifted) else network
 
     @property

@@ -8,18 +8,20 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from unmask.core import UnmaskError
+from unmask.decoders import OrderTokenSearch
 from unmask.runs.bench import clock
 from unmask.runs.bench.agreement import agreement
 from unmask.runs.bench.bed import Bed
-from unmask.runs.bench.contenders import CONTENDERS, Ran
+from unmask.runs.bench.contenders import CONTENDERS, SURE, Ran
 from unmask.runs.bench.plan import Plan, Sizes, Trial
+from unmask.runs.bench.replay import measure
 from unmask.runs.bench.results import Outcome, results
 from unmask.version import __version__
 
@@ -55,6 +57,7 @@ class Bench:
         self.tell(
             f"{self.bed.name} on {self.about['machine']['device']}: {self.about['peak']['flops'] / 1e12:.2f} TFLOP/s"
         )
+        self._replay()
         self._compare(self.plan.compared())
         self._agree()
         for trials in self.plan.swept():
@@ -114,6 +117,15 @@ class Bench:
             log.exception("%s failed", outcome.trial.name)
             self.tell(f"{outcome.trial.name}: failed ({outcome.error})")
             return None
+
+    def _replay(self) -> None:
+        """Before a contender needs it: how many steps threshold writing takes where weights can be sure."""
+        if "ots-cached-threshold" in self.plan.contenders and self.bed.model is None:
+            sizes = self.plan.sizes
+            decoder = OrderTokenSearch(sizes.beams, temperature=sizes.temperature, sure=SURE)
+            self.about["replay"] = measure(decoder, self.bed.device, self.plan.watched, self.plan.seed)
+            self.bed = replace(self.bed, replay=self.about["replay"]["mean_steps"])
+            self.tell(f"threshold writing takes {self.bed.replay:.1f} steps a block of the embedded model's")
 
     def _agree(self) -> None:
         """Of exact contenders that ran: what rounding made of them."""

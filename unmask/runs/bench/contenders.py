@@ -11,6 +11,7 @@ import torch
 from unmask import plain
 from unmask.core import Canvas, Decoded, Decoder, Denoiser, decode
 from unmask.decoders import LowConfidence, OrderTokenSearch
+from unmask.models.cache import Cache, cached
 from unmask.runs.bench.bed import Bed
 from unmask.runs.bench.clock import Stopwatch, Timed
 from unmask.runs.bench.plan import Sizes
@@ -28,6 +29,7 @@ class Ran:
     spans: dict[str, float] | None = None  # seconds of denoising and scoring
 
 
+SURE = 0.9  # probability above which threshold writing writes
 Run = Callable[[Bed, list[list[int]], Sizes, int], Ran]  # prompts, seed
 Kind = Literal["plain", "exact", "approximate", "without"]
 
@@ -66,12 +68,13 @@ class Ours:
 
     decoder: Callable[[Bed, Sizes], Decoder]
     compiled: bool = False
+    cache: Cache = "none"
     batched: bool = True  # problems together
     merged: bool = True  # identical rows once; on a GPU this is left out anyway
     whole_head: bool = False
 
     def __call__(self, bed: Bed, prompts: list[list[int]], sizes: Sizes, seed: int) -> Ran:
-        tally = Tally(bed.compiled if self.compiled else bed.denoiser)
+        tally = Tally(cached(bed.compiled if self.compiled else bed.denoiser, self.cache, bed.name))
         watch = Stopwatch(bed.device)
 
         def adapt(meter: Denoiser, canvas: Canvas) -> Denoiser:
@@ -97,6 +100,15 @@ def _search(bed: Bed, sizes: Sizes) -> Decoder:
     return OrderTokenSearch(sizes.beams, sizes.block, sizes.steps, sizes.temperature)
 
 
+def _threshold(bed: Bed, sizes: Sizes) -> Decoder:
+    """Random weights are never sure: they take as many steps as a trained model did, and look for a certainty."""
+    steps, blocks = sizes.steps, len(sizes.schedule.quotas)
+    if bed.replay is not None:
+        steps = min(sizes.schedule.steps, max(blocks, round(bed.replay * blocks)))
+    sure = SURE if bed.replay is None else 1.0
+    return OrderTokenSearch(sizes.beams, sizes.block, steps, sizes.temperature, sure=sure)
+
+
 _OURS = Ours(_search)
 CONTENDERS: dict[str, Contender] = {
     "plain-path": Contender(
@@ -106,6 +118,27 @@ CONTENDERS: dict[str, Contender] = {
     "path": Contender("low-confidence", "exact", Ours(_path)),
     "ots": Contender("Order-Token Search, every exact saving on", "exact", _OURS),
     "ots-compiled": Contender("the same, its layers compiled", "exact", replace(_OURS, compiled=True), prepares=True),
+    "path-cached": Contender(
+        "low-confidence, keys and values held outside the block",
+        "approximate",
+        Ours(_path, cache="dual"),
+        prepares=True,
+        keeps=True,
+    ),
+    "ots-cached": Contender(
+        "Order-Token Search, keys and values held outside the block; before it only while candidates are scored",
+        "approximate",
+        Ours(_search, cache="dual"),
+        prepares=True,
+        keeps=True,
+    ),
+    "ots-cached-threshold": Contender(
+        f"the same, and every position that is at least {SURE:g} sure written at once",
+        "approximate",
+        Ours(_threshold, cache="dual"),
+        prepares=True,
+        keeps=True,
+    ),
     "ots-alone": Contender("one problem at a time", "without", replace(_OURS, batched=False)),
     "ots-unmerged": Contender(
         "and identical rows computed again", "without", replace(_OURS, batched=False, merged=False)

@@ -43,8 +43,9 @@ class Tally:
         work.calls += 1
         work.rows += len(canvas)
         work.asked += at.numel()
-        work.positions = work.positions + lengths.sum()
-        work.looks = work.looks + lengths.square().sum()
+        computed = lengths if beliefs.computed is None else beliefs.computed
+        work.positions = work.positions + computed.sum()
+        work.looks = work.looks + (computed * lengths).sum()
         return beliefs
 
     def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
