@@ -10,6 +10,7 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.progress import board
 from unmask.core.errors import UnmaskError, nearest
+from unmask.models.cache import make_cache
 from unmask.runs.engines import make_engine
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import make_grid
@@ -76,7 +77,7 @@ def eval_(
     asked |= {"allow_code": allow_code, "sandbox": _one_of(Confinement, "--sandbox", sandbox)}
     asked |= {"guidance": guidance, "suppress": suppress, "early_end": early_end, "stop": tuple(stop or ())}
     asked |= {
-        "cache": cache,
+        "cache": make_cache(cache),
         "compiled": compiled,
         "traces": traces,
         "device": device,
