@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -168,7 +169,7 @@ def test_a_cache_stands_under_every_other_setting_and_changes_no_batch(cache, mo
     model = unmask.load("toy-transformer(letters=3, seed=1)")
     prompts = ["abba", "b", "aab"]
     for spec in ("ots(beams=3, block=4, temperature=1, likelihood=all-blocks)", "ots(beams=2, block=1)", "threshold"):
-        settings = {"decoder": spec, "length": 12, "cache": cache, **more}
+        settings: dict[str, Any] = {"decoder": spec, "length": 12, "cache": cache, **more}
         together = unmask.generate(model, prompts, **settings)
         for prompt, output in zip(prompts, together, strict=True):
             alone = unmask.generate(model, prompt, **settings)
@@ -183,7 +184,7 @@ def test_a_cache_stands_under_every_other_setting_and_changes_no_batch(cache, mo
 def test_gaps_are_filled_and_moments_streamed_under_a_cache(cache):
     model = unmask.load("toy-transformer(letters=9, seed=1)")
     text = "ab<mask:5>cd<mask:3>e"
-    settings = {"decoder": "ots(beams=2, block=3, temperature=1)", "cache": cache, "suppress": True}
+    settings: dict[str, Any] = {"decoder": "ots(beams=2, block=3, temperature=1)", "cache": cache, "suppress": True}
     both = unmask.fill(model, [text, "h<mask:2>"], length=6, **settings)
     assert [output.text for output in both] == [
         unmask.fill(model, one, length=6, **settings).text for one in (text, "h<mask:2>")
