@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install demo test test-all check wheel docs clean
+.PHONY: install demo test test-all check wheel docs results performance clean
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -36,6 +36,12 @@ wheel: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m unmask.cli.reference
+
+results: $(STAMP)
+	$(BIN)/python -m unmask.experiments.page
+
+performance: $(STAMP)
+	$(BIN)/python -m unmask.report.performance
 
 clean:
 	rm -rf .venv build dist

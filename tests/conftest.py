@@ -3,7 +3,20 @@
 from jaxtyping import install_import_hook
 
 # Before anything imports unmask. Tasks hold no tensor, and their interpreter would be checked at every step.
-ROOMS = ("api", "cli", "compat", "core", "decoders", "models", "plain", "policies", "report", "runs", "training")
+ROOMS = (
+    "api",
+    "cli",
+    "compat",
+    "core",
+    "decoders",
+    "experiments",
+    "models",
+    "plain",
+    "policies",
+    "report",
+    "runs",
+    "training",
+)
 install_import_hook([f"unmask.{room}" for room in ROOMS], "beartype.beartype")
 
 import unmask  # noqa: E402, F401, I001  before torch, which then computes with one order of summation

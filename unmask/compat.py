@@ -62,7 +62,7 @@ def generate(
     rows = _unpadded(prompt, attention_mask)
     canvas = Canvas.blank(rows, gen_length, denoiser.mask_id, infill=True, device=denoiser.device, dtype=denoiser.dtype)
     decoded = decode(decoder, denoiser, canvas, seed, adapt=adapt)
-    written = torch.cat([one.canvas.tokens for one in decoded])
+    written = torch.cat([one.canvas.tokens for one in decoded]).to(denoiser.device)
     given = torch.arange(canvas.width, device=written.device) < canvas.pad[:, None]
     padding = torch.nn.functional.pad(prompt.to(written.device), (0, gen_length))[:, -canvas.width :]
     return torch.cat([prompt.to(written.device)[:, : -canvas.start], torch.where(given, padding, written)], dim=1)

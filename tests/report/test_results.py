@@ -48,7 +48,7 @@ def test_labels_are_short_and_mean_the_whole_spec():
         assert labels.meaning(label, 64) == full
     assert labels.decoder_label("gone(strength=11)", 64) == "gone(strength=11)"
     assert labels.decoder_label("not a spec)(", 64) == "not a spec)("
-    assert labels.task_label("countdown(level=3, split=test, seed=0)") == "countdown"
+    assert labels.task_label("countdown(level=4, split=test, seed=0)") == "countdown"
     assert labels.family("vote(n=9, inner=ots(beams=2, temperature=0.7))") == ("vote(inner=ots(temperature=0.7))")
 
 

@@ -51,7 +51,9 @@ class Deadly:
 
 def job(*problems: str) -> Job:
     asked = tuple(Asked(name, ({"role": "user", "content": name},)) for name in problems)
-    return Job("m", "t", "d", 8, 0, 0, 0.0, False, False, "none", (), False, "cpu", "float32", False, None, asked)
+    return Job(
+        "m", "t", "d", 8, 0, 0, 0.0, False, False, "none", (), False, "cpu", "float32", "highest", False, None, asked
+    )
 
 
 def names(job: Job) -> list[str]:

@@ -1,6 +1,5 @@
-"""`unmask`, the command. Importing a command's file adds it to the application."""
+"""`unmask`, the command. A command's file is imported when the command is used."""
 
-from unmask.cli import demo, env, eval, fill, generate, grade, list, models, report, train
 from unmask.cli.app import app, main
 
-__all__ = ["app", "demo", "env", "eval", "fill", "generate", "grade", "list", "main", "models", "report", "train"]
+__all__ = ["app", "main"]

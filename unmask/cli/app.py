@@ -1,12 +1,18 @@
-"""The command line's frame: one application, one way to end. Each command is a file beside this one."""
+"""The command line's frame: one application, one way to end. Each command is a file of its name beside this one."""
 
+import json
 import os
 import sys
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from unmask.core.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
+
+HELPS = {"-h", "--help"}
 
 app = typer.Typer(
     name="unmask",
@@ -15,13 +21,68 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": sorted(HELPS)},
 )
+
+# Each with the first sentence of its help, so that the list of them can be shown without loading any.
+COMMANDS = {
+    "bench": "Measure the plain loop and ours in one run, in turns.",
+    "demo": "Join the numbers to reach the target: what low-confidence remasking and Order-Token Search answer, at "
+    "what cost.",
+    "env": "Versions, device, determinism, sandbox and data found, for a report of what ran where.",
+    "eval": "Evaluate a grid of models, tasks, decoders, lengths and seeds into a folder, which can be resumed.",
+    "fill": "Fill the gaps of a text, each written `<mask:n>` for n tokens.",
+    "generate": "Answer a prompt.",
+    "grade": "Grade a file of outputs and print the accuracy.",
+    "list": "What there is, with its settings and their defaults.",
+    "models": "Look into checkpoints, or make random ones.",
+    "report": "Tables, plots and pages of runs.",
+    "reproduce": "Run the paper's experiments, by default on the embedded model, and print our figures beside the "
+    "paper's.",
+    "train": "Train a model of the LLaDA family on the generated tasks.",
+    "tree": "Show the tree a search grew: every candidate, its score, whose child it is, and what became of it.",
+}
+
+
+HELP = Path(__file__).with_name("help.json")  # what each says to --help, by its words; written by `make docs`
+
+
+class Waiting(TyperCommand):
+    """A command whose file, and with it torch, is imported when it is used; its help is known without."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        name = self.name or ""
+        if not extra.get("resilient_parsing") and not HELPS.isdisjoint(args) and (text := _known_help([name, *args])):
+            typer.echo(text)
+            raise typer.Exit
+        import_module(f"unmask.cli.{name}")
+        return typer.main.get_group(app).commands[name].make_context(info_name, args, parent, **extra)
+
+
+def _known_help(words: list[str]) -> str | None:
+    """Of the command that the first words name: all of `models inspect`, only the first of `list decoders`."""
+    known: dict[str, str] = json.loads(HELP.read_text(encoding="utf-8")) if HELP.exists() else {}
+    return known.get(" ".join(words[:2])) or known.get(words[0])
+
+
+def commands() -> TyperGroup:
+    """All of them, waiting."""
+    group = typer.main.get_group(app)
+    for name, sentence in COMMANDS.items():
+        group.add_command(Waiting(name=name, help=sentence))
+    return group
+
+
+def whole() -> TyperGroup:
+    """All of them, loaded."""
+    for name in COMMANDS:
+        import_module(f"unmask.cli.{name}")
+    return typer.main.get_group(app)
 
 
 def main() -> None:
     """Bad input ends with one sentence on standard error and exit code 2; only answers go to standard output."""
-    command = typer.main.get_command(app)
+    command = commands()
     try:
         code = command.main(prog_name="unmask", standalone_mode=False)
     except UnmaskError as error:

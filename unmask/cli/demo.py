@@ -14,8 +14,8 @@ from unmask.cli.progress import watching
 from unmask.tasks import Problem
 from unmask.tasks.countdown import Countdown
 
-DECODERS = ("low-confidence", "order-token-search(beams=4)")
-TASK = Countdown(level=4)
+DECODERS = ("low-confidence", "order-token-search(beams=4, temperature=1.0)")
+TASK = Countdown()
 
 
 @app.command()

@@ -8,12 +8,14 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.cli.options import one_of
 from unmask.cli.progress import board
-from unmask.core.errors import UnmaskError, nearest
+from unmask.core.errors import UnmaskError
 from unmask.models.cache import make_cache
 from unmask.runs.engines import make_engine
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import make_grid
+from unmask.runs.job import Precision
 from unmask.runs.standing import standings
 from unmask.runs.store import Run
 from unmask.tasks import Metric, data
@@ -57,6 +59,7 @@ def eval_(
     stop: options.Stop = None,
     device: options.Device = None,
     dtype: options.Dtype = None,
+    precision: options.Precision = "highest",
     compiled: options.Compile = False,
     json: options.Json = False,
 ) -> None:
@@ -73,28 +76,20 @@ def eval_(
         raise UnmaskError(f"--memory {memory} does not work: give gigabytes above 0")
     made = make_engine(engine, workers, address)
     asked: dict[str, Any] = {"seeds": seed or (0,), "samples": samples, "limit": limit}
-    asked |= {"prompts": prompts, "metric": _one_of(Metric, "--metric", metric)}
-    asked |= {"allow_code": allow_code, "sandbox": _one_of(Confinement, "--sandbox", sandbox)}
+    asked |= {"prompts": prompts, "metric": one_of(Metric, "--metric", metric)}
+    asked |= {"allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
     asked |= {"guidance": guidance, "suppress": suppress, "early_end": early_end, "stop": tuple(stop or ())}
     asked |= {
         "cache": make_cache(cache),
         "compiled": compiled,
-        "traces": traces,
-        "device": device,
-        "dtype": dtype,
-        "here": engine == "local",
+        "precision": one_of(Precision, "--precision", precision),
     }
+    asked |= {"traces": traces, "device": device, "dtype": dtype, "here": engine == "local"}
     grid = make_grid(model, task, decoder, length or (), **asked)
     budget = None if memory is None else int(memory * 10**9)
     with board() as watch:
         run = evaluate(grid, out, made, batch=batch, memory=budget, retry=retry, watch=watch)
     print(jsons.dumps(_facts(run), ensure_ascii=False) if json else _table(run))
-
-
-def _one_of(known: Any, flag: str, word: str | None) -> Any:
-    if word is not None and word not in known.__args__:
-        raise UnmaskError(f"{flag} cannot be {word!r}: {nearest(word, known.__args__)}")
-    return word
 
 
 def _facts(run: Run) -> dict[str, Any]:

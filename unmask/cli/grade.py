@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli.app import app
-from unmask.core.errors import UnmaskError, nearest
+from unmask.cli.options import one_of
+from unmask.core.errors import UnmaskError
 from unmask.tasks import Metric, Task, data, grading, task
 from unmask.tasks.sandbox import Confinement
 
@@ -29,8 +30,8 @@ def grade(
     if data_ is not None:
         data.use(data_)
     made = task.make(task_)
-    made = _set(made, task_, {"allow_code": allow_code or None, "sandbox": _one_of(Confinement, "--sandbox", sandbox)})
-    measure = _one_of(Metric, "--metric", metric)
+    made = _set(made, task_, {"allow_code": allow_code or None, "sandbox": one_of(Confinement, "--sandbox", sandbox)})
+    measure = one_of(Metric, "--metric", metric)
     with _open(file) as lines:
         report = grading.grade(made, lines, measure, _progress if sys.stderr.isatty() else None)
     n = len(report.grades)
@@ -51,12 +52,6 @@ def _set(made: Task, spec: str, settings: dict[str, Any]) -> Task:
         if key not in known:
             raise UnmaskError(f"task {spec!r} runs no programs: leave out --{key.replace('_', '-')}")
     return task.make(made, **given)
-
-
-def _one_of(options: Any, flag: str, word: str | None) -> Any:
-    if word is not None and word not in options.__args__:
-        raise UnmaskError(f"{flag} cannot be {word!r}: {nearest(word, options.__args__)}")
-    return word
 
 
 def _open(file: str) -> Any:

@@ -12,6 +12,7 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.describe import describe
 from unmask.core import Registry, UnmaskError, decoder, nearest
+from unmask.experiments import EXPERIMENTS
 from unmask.models import model
 from unmask.tasks import task
 
@@ -20,7 +21,7 @@ KINDS: dict[str, Registry[Any]] = {"decoders": decoder, "models": model, "tasks"
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(metavar="|".join(KINDS), help="Which of them.")],
+    what: Annotated[str, typer.Argument(metavar="|".join([*KINDS, "experiments"]), help="Which of them.")],
     json: options.Json = False,
 ) -> None:
     """What there is, with its settings and their defaults.
@@ -30,14 +31,21 @@ def list_(
       unmask list decoders
       unmask list models --json
     """
-    if what not in KINDS:
-        raise UnmaskError(f"there is no list of {what!r}: {nearest(what, KINDS)}")
-    found = [describe(KINDS[what], name) for name in KINDS[what]]
+    if what not in (*KINDS, "experiments"):
+        raise UnmaskError(f"there is no list of {what!r}: {nearest(what, [*KINDS, 'experiments'])}")
+    found = experiments() if what == "experiments" else [describe(KINDS[what], name) for name in KINDS[what]]
     if json:
         print(jsons.dumps(found, ensure_ascii=False))
         return
     for one in found:
         print(lines(one))
+
+
+def experiments() -> list[dict[str, Any]]:
+    return [
+        {"name": one.name, "aliases": [], "summary": f"{one.question.strip()} ({one.source})", "settings": []}
+        for one in EXPERIMENTS.values()
+    ]
 
 
 def lines(one: dict[str, Any]) -> str:

@@ -2,11 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError, nearest
 
 MODEL = "tiny"  # what commands use when no model is named
 
@@ -39,6 +39,9 @@ Device = Annotated[str | None, typer.Option("--device", metavar="NAME", help="cp
 Dtype = Annotated[
     str | None, typer.Option("--dtype", metavar="NAME", help="float32, bfloat16, …; the model's own without it.")
 ]
+Precision = Annotated[
+    str, typer.Option("--precision", metavar="WORD", help="Of float32 products: highest, or high for TF32 on a GPU.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -52,3 +55,10 @@ def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
     if not prompt.strip():
         raise UnmaskError("the prompt is empty: write one, or - to read it from standard input")
     return [{"role": "user", "content": prompt}] if chat else prompt
+
+
+def one_of(known: Any, flag: str, word: str | None) -> Any:
+    """A word of a Literal type, or a refusal that names the nearest."""
+    if word is not None and word not in known.__args__:
+        raise UnmaskError(f"{flag} cannot be {word!r}: {nearest(word, known.__args__)}")
+    return word

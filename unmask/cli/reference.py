@@ -1,18 +1,17 @@
-"""`python -m unmask.cli.reference [FOLDER]`: the reference pages, written from the code (`make docs`)."""
+"""`python -m unmask.cli.reference [FOLDER] [HELP]`: reference pages and help, written from the code (`make docs`)."""
 
 import dataclasses
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
-
 import unmask
 from unmask import compat
-from unmask.cli import app
+from unmask.cli.app import HELP, whole
 from unmask.cli.describe import describe, field_comments
 from unmask.core import decoder
 
@@ -40,7 +39,7 @@ def api_page() -> str:
 def commands_page() -> str:
     text = [NOTE, "# Commands\n"]
     text.append("Answers go to standard output, everything else to standard error. Bad input ends with exit code 2.\n")
-    for path, command in _commands("unmask", typer.main.get_command(app)):
+    for path, command in _commands("unmask", whole()):
         text.append(f"## `{path}`\n")
         text.append(_help(command.help or ""))
         rows = [_option(parameter) for parameter in command.params if parameter.name != "help"]
@@ -143,11 +142,30 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def main(folder: Path = FOLDER) -> None:
+def helps() -> str:
+    """What every command says to --help, for those who ask before torch is loaded."""
+    group = whole()
+    top = group.make_context("unmask", [], resilient_parsing=True)
+    known: dict[str, str] = {}
+    for name, command in group.commands.items():
+        context = command.make_context(name, [], parent=top, resilient_parsing=True)
+        known[name] = _said(command, context)
+        for inner, one in getattr(command, "commands", {}).items():
+            known[f"{name} {inner}"] = _said(one, one.make_context(inner, [], parent=context, resilient_parsing=True))
+    return json.dumps(known, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _said(command: Any, context: Any) -> str:
+    context.terminal_width = 78
+    return command.get_help(context)
+
+
+def main(folder: Path = FOLDER, known: Path = HELP) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")
+    known.write_text(helps(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:2]))
+    main(*map(Path, sys.argv[1:3]))

@@ -25,7 +25,7 @@ Watch = Callable[[list[int], Frame], None]
 
 @dataclass(frozen=True)
 class Decoded:
-    """All final rows of one problem."""
+    """All final rows of one problem, in this machine's own memory."""
 
     canvas: Canvas
     score: list[float]
@@ -86,11 +86,11 @@ def _decode_alike(
         raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
     memory = torch.cuda.max_memory_allocated(denoiser.device) if denoiser.device.type == "cuda" else 0
     seconds = time.perf_counter() - began
-    results = []
+    results, canvas, score = [], frame.canvas.cpu(), frame.score.cpu()
     for problem, counts in enumerate(meter.counts.T.tolist()):
-        mine = (frame.canvas.problem == problem).nonzero()[:, 0]
+        mine = (canvas.problem == problem).nonzero()[:, 0]
         cost = Cost(meter.calls, *counts, seconds=seconds, memory=memory)
-        results.append(Decoded(frame.canvas.rows(mine), frame.score[mine].tolist(), cost))
+        results.append(Decoded(canvas.rows(mine), score[mine].tolist(), cost))
     return results
 
 

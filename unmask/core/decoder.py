@@ -29,6 +29,13 @@ class Branch:
     blocks: Float[Tensor, "row block"]  # the score of each block; 0 for those not reached
     kept: Bool[Tensor, " row"]
 
+    @property
+    def survivors(self) -> Rows:
+        """For each row of the frame, the candidate it is: problem by problem, best first, ties as they were drawn."""
+        kept = self.kept.nonzero()[:, 0]
+        kept = kept[self.score[kept].sort(descending=True, stable=True).indices]
+        return kept[self.canvas.problem[kept].sort(stable=True).indices]
+
 
 @dataclass(frozen=True)
 class Frame:

@@ -18,7 +18,7 @@ from unmask.core.errors import UnmaskError
 from unmask.core.shapes import Columns, Float, Rows
 from unmask.decoders.path import check_sure, check_temperature
 from unmask.policies.order import foremost
-from unmask.policies.score import READINGS, Likelihood
+from unmask.policies.score import READINGS, Likelihood, score_blocks
 from unmask.policies.token import pick
 
 
@@ -157,18 +157,10 @@ class OrderTokenSearch:
 
     def _scored(self, denoiser: Held, beams: Beams, completions: list[Canvas], step: Step) -> Beams:
         """All completions of all candidates in one forward: the block hidden, its log p summed."""
-        reading = READINGS[self.likelihood](step.holes)
         every = torch.arange(len(beams.canvas), device=beams.holes.device).repeat(self.samples)
         full = beams.canvas.rows(every)
         full = replace(full, tokens=torch.cat([completion.tokens for completion in completions]))
-        scored = beams.holes[every][:, reading.scored]
-        hidden = full.remask(beams.holes[every][:, reading.hidden])
-        logp = denoiser.rows(every)(hidden, scored).logp(full.at(scored))
-        size = step.holes.start // step.block if step.block else step.holes.stop  # of every block but perhaps this one
-        fresh = torch.stack([part.sum(1) for part in logp.split(size, dim=1)], dim=1)  # (sample·row, block)
-        fresh = fresh.unflatten(0, (self.samples, -1)).mean(0)
-        before = beams.blocks[:, : step.block + 1 - fresh.shape[1]]
-        blocks = torch.cat([before, fresh, beams.blocks[:, step.block + 1 :]], dim=1)
+        blocks = score_blocks(denoiser.rows(every), self.likelihood, full, beams.holes[every], beams.blocks, step)
         return replace(beams, blocks=blocks, total=blocks.sum(1))
 
     def _prune(

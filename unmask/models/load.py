@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from unmask.core import UnmaskError, nearest
+from unmask.core import Denoiser, UnmaskError, nearest
 from unmask.models.adapters import Shifted
 from unmask.models.folder import Folder
 from unmask.models.hub import SETTINGS, is_hub_id, snapshot
@@ -34,7 +34,7 @@ def load(
     """
     found = _load(name, choose_device(device), dtype, revision)
     if compiled:
-        compile_layers(found)
+        compile_layers(found.denoiser, found.name)
     return found
 
 
@@ -53,10 +53,10 @@ def _load(name: str | Path, chosen: torch.device, dtype: str | torch.dtype | Non
     return load_hub(str(name), chosen, dtype, revision)
 
 
-def compile_layers(made: Model) -> None:
-    network = made.denoiser.inner if isinstance(made.denoiser, Shifted) else made.denoiser
+def compile_layers(denoiser: Denoiser, name: str) -> None:
+    network = denoiser.inner if isinstance(denoiser, Shifted) else denoiser
     if not isinstance(network, Network):
-        raise UnmaskError(f"{made.name} has no layers to compile: leave `compiled` out")
+        raise UnmaskError(f"{name} has no layers to compile: leave `compiled` out")
     if network.device.type == "cpu":
         raise UnmaskError("compiled layers are for a GPU: on a CPU leave `compiled` out, or give a device")
     torch._dynamo.config.recompile_limit = 32  # full and held forwards, with and without padding, each of any size

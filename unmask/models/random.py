@@ -12,10 +12,14 @@ from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from torch import Tensor
 
-from unmask.core import UnmaskError, nearest
+from unmask.core import Denoiser, UnmaskError, nearest
+from unmask.models.adapters import Shifted
 from unmask.models.checkpoint import SHARD, Entry, tokenizer_config, write_config, write_json, write_shards
 from unmask.models.family import Family, Ids
 from unmask.models.folder import FAMILIES
+from unmask.models.load import empty
+from unmask.models.memory import check_fits, choose_device, choose_dtype
+from unmask.models.network import Network
 from unmask.models.transformer import Shape
 
 LLADA_8B = Shape(4096, 32, 32, hidden=12288, vocab=126_464, context=4096)
@@ -29,6 +33,8 @@ SIZES: dict[str, dict[str, int]] = {  # changes to the published shape
     "1b": {"width": 2048, "layers": 12, "heads": 16, "hidden": 5632},
     "8b": {},
 }
+
+SHAPES = tuple(f"{family}-{size}" for family in FAMILIES for size in SIZES)
 
 # Special tokens by the id the published vocabulary gives them; in a smaller one they stand at its end.
 LLADA_TOKENS = {
@@ -80,6 +86,37 @@ def random_folder(
     ids = _write_text[family](path, kind, made.vocab)
     write_config(path, kind, made, ids, dtype)
     return path
+
+
+def random_denoiser(
+    name: str, device: str | torch.device = "cpu", dtype: str | torch.dtype | None = None, seed: int = 0
+) -> Denoiser:
+    """A network of random numbers made where it is used, without files; `llada-8b` is a family and a size."""
+    family, _, size = name.partition("-")
+    if family not in FAMILIES or size not in SIZES:
+        raise UnmaskError(f"unknown shape {name!r}: {nearest(name, SHAPES)}")
+    shape, place = random_shape(family, size), choose_device(device)
+    wide = choose_dtype(dtype, place)
+    check_fits(name, shape, wide, place)
+    module = empty(shape, place, wide)
+    generator = torch.Generator(place).manual_seed(seed)
+    for key, weight in module.named_parameters():
+        middle, spread = float("norm" in key), 0.1
+        if weight.ndim == 2:
+            # Hidden states keep the size of one; a wider head makes draws about as peaked as a trained model's.
+            spread = (
+                1.0 if key.startswith("embed") else (4.0 if key.startswith("head") else 1.0) / weight.shape[1] ** 0.5
+            )
+        weight.data.normal_(middle, spread, generator=generator)
+    network = Network(module, _mask_id(family, shape.vocab))
+    return Shifted(network) if FAMILIES[family].shifted else network
+
+
+def _mask_id(family: str, vocab: int) -> int:
+    if family == "dream":
+        return min(DREAM_WORDS, vocab - len(DREAM_TOKENS)) + DREAM_TOKENS.index("<|mask|>")
+    mask = next(number for number, token in LLADA_TOKENS.items() if token == "<|mdm_mask|>")
+    return mask if vocab > max(LLADA_TOKENS) else vocab - len(LLADA_TOKENS) + list(LLADA_TOKENS).index(mask)
 
 
 def _draws(name: str, shape: tuple[int, ...], seed: int, device: torch.device) -> Callable[[int, int], Tensor]:

@@ -9,6 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+import torch
+from torch import Tensor
+
+from unmask.core.beliefs import Beliefs
+from unmask.core.canvas import Canvas
+from unmask.core.schedule import Step
+from unmask.core.shapes import Columns, Float, Int
+
 Likelihood = Literal["block", "all-blocks", "future-masked"]
 
 
@@ -37,3 +45,25 @@ READINGS: dict[Likelihood, Callable[[slice], Reading]] = {
     "all-blocks": all_blocks,
     "future-masked": future_masked,
 }
+
+
+def score_blocks(
+    denoiser: Callable[[Canvas, Columns], Beliefs],
+    likelihood: Likelihood,
+    full: Canvas,
+    holes: Int[Tensor, "completion at"],
+    blocks: Float[Tensor, "row block"],
+    step: Step,
+) -> Float[Tensor, "row block"]:
+    """Each row's scores with those put in that this step reads: all completions in one forward, the mean over a row's.
+
+    `full` holds the first completion of every row, then the second of every row, and so on.
+    """
+    reading = READINGS[likelihood](step.holes)
+    scored = holes[:, reading.scored]
+    logp = denoiser(full.remask(holes[:, reading.hidden]), scored).logp(full.at(scored))
+    size = step.holes.start // step.block if step.block else step.holes.stop  # of every block but perhaps this one
+    fresh = torch.stack([part.sum(1) for part in logp.split(size, dim=1)], dim=1)  # (sample·row, block)
+    fresh = fresh.unflatten(0, (-1, len(blocks))).mean(0)
+    before = blocks[:, : step.block + 1 - fresh.shape[1]]
+    return torch.cat([before, fresh, blocks[:, step.block + 1 :]], dim=1)

@@ -43,15 +43,19 @@ def console(wide: bool) -> Console:
 
 def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
     parts = ["# Report", "Accuracy ± standard error over problems; **best**, <u>second</u>."]
-    for table in tables:
-        head = "| " + " | ".join(map(_escape, table.head)) + " |"
-        rule = "|" + "|".join(["---"] + ["---:"] * (len(table.head) - 1)) + "|"
-        body = ["| " + " | ".join(map(_marked, entries)) + " |" for entries in table.rows]
-        parts += [f"## {_escape(table.title)}", "\n".join([head, rule, *body]), *map(_escape, table.notes)]
+    parts += [part for table in tables for part in (f"## {escape(table.title)}", *table_markdown(table))]
     if legend:
-        lines = [f"- {_escape(label)}: {_escape(full)}" for label, full in legend]
+        lines = [f"- {escape(label)}: {escape(full)}" for label, full in legend]
         parts += ["## Decoders, every setting written out", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
+
+
+def table_markdown(table: Table) -> list[str]:
+    """The table and its notes, a paragraph each."""
+    head = "| " + " | ".join(map(escape, table.head)) + " |"
+    rule = "|" + "|".join(["---"] + ["---:"] * (len(table.head) - 1)) + "|"
+    body = ["| " + " | ".join(map(_marked, entries)) + " |" for entries in table.rows]
+    return ["\n".join([head, rule, *body]), *map(escape, table.notes)]
 
 
 def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
@@ -70,9 +74,9 @@ def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
 
 
 def _marked(entry: Entry) -> str:
-    text = _escape(entry.text)
+    text = escape(entry.text)
     return f"**{text}**" if entry.rank == BEST else f"<u>{text}</u>" if entry.rank == SECOND else text
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", visible(text))

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unmask.core.errors import UnmaskError
 from unmask.report import labels
+from unmask.report.figures import COLOURS, MARKS, render
 from unmask.report.results import Group, Row, pass_curve
 from unmask.report.statistics import Estimate
 from unmask.report.tables import is_drawn
-
-# Okabe and Ito's colours, which stay apart for every kind of sight; then the same again with other marks.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKS = "osD^vP*X"
-STYLE: Any = {
-    "svg.hashsalt": "unmask",
-    "text.parse_math": False,  # names are not formulas
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "font.size": 9,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-}
 
 
 @dataclass(frozen=True)
@@ -41,6 +25,10 @@ class Plot:
     title: str
     x: str  # the axis
     lines: tuple[tuple[str, tuple[Point, ...]], ...]  # by label
+    y: str = "right, %  (± standard error)"
+    level: tuple[str, float] | None = None  # a line across: its label and height
+    zero: bool = False  # the axis begins at nothing
+    shares: bool = True  # of one, shown in percent
 
 
 def plots(groups: Sequence[Group]) -> list[Plot]:
@@ -98,34 +86,31 @@ def _points(row: Row, by_length: bool) -> tuple[Point, ...]:
 
 
 def draw(plot: Plot, kind: str) -> bytes:
-    """As `svg` or `png`. No display, no dates, no one's own style."""
-    try:
-        import matplotlib
-        from matplotlib import style
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
-    with style.context("default"), matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 3.8 + 0.14 * len(plot.lines)), layout="constrained")
+    """As `svg` or `png`."""
+
+    def paint(figure: Any) -> None:
         axes = figure.subplots()
+        times = 100 if plot.shares else 1
         for place, (label, points) in enumerate(plot.lines):
             apart = 1.012 ** (place - (len(plot.lines) - 1) / 2)  # or equal points would hide one another
-            _line(axes, place, label, [Point(point.x * apart, point.found) for point in points])
+            _line(axes, place, label, [Point(point.x * apart, point.found) for point in points], times)
+        if plot.level is not None:
+            label, height = plot.level
+            axes.axhline(times * height, label=labels.visible(label), color="#666666", linestyle="--", linewidth=1)
         _dress(axes, plot)
         figure.legend(loc="outside lower left", ncols=1 + (max(len(label) for label, _ in plot.lines) < 36))
-        out = io.BytesIO()
-        figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
-        return out.getvalue()
+
+    return render(paint, (6.4, 3.8 + 0.14 * len(plot.lines)), kind, layout="constrained")
 
 
-def _line(axes: Any, place: int, label: str, points: Sequence[Point]) -> None:
+def _line(axes: Any, place: int, label: str, points: Sequence[Point], times: int) -> None:
     axes.errorbar(
         [point.x for point in points],
-        [100 * (point.found.value or 0.0) for point in points],
-        yerr=[100 * (point.found.error or 0.0) for point in points],
+        [times * (point.found.value or 0.0) for point in points],
+        yerr=[times * (point.found.error or 0.0) for point in points],
         label=labels.visible(label),
         color=COLOURS[place % len(COLOURS)],
-        marker=MARKS[(place + place // len(COLOURS)) % len(MARKS)],
+        marker=MARKS[place % len(MARKS)],  # one more than there are colours: no two lines look alike
         markersize=5,
         linewidth=1.3,
         capsize=2,
@@ -135,14 +120,19 @@ def _line(axes: Any, place: int, label: str, points: Sequence[Point]) -> None:
 
 def _dress(axes: Any, plot: Plot) -> None:
     axes.set_title(labels.visible(plot.title), fontsize=10, loc="left")
-    axes.set(xlabel=plot.x, ylabel="right, %  (± standard error)")
+    axes.set(xlabel=plot.x, ylabel=plot.y)
     axes.set_xscale("log", base=2)
     places = sorted({point.x for _, points in plot.lines for point in points})
-    kept = [x for i, x in enumerate(places) if i == 0 or x >= 1.15 * places[i - 1]]
+    kept: list[float] = []
+    for x in places:
+        if not kept or x >= 1.15 * kept[-1]:
+            kept.append(x)
     axes.set_xticks(kept, [f"{x:g}" if x < 1e5 else f"{x:.0f}" for x in kept])
     axes.minorticks_off()
+    if len(places) == 1:
+        axes.set_xlim(places[0] / 2, places[0] * 2)
     low, high = axes.get_ylim()
-    axes.set_ylim(max(low, -2), min(high, 102))
+    axes.set_ylim(0 if plot.zero else max(low, -2), min(high, 102) if plot.shares else high)
 
 
 def describe(plot: Plot) -> str:

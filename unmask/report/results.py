@@ -129,13 +129,18 @@ def _elected(poll: Sequence[Record]) -> Record:
 
 def pass_curve(records: Sequence[Record]) -> dict[int, Estimate]:
     """pass@k for k = 1, 2, 4 … and all draws that every problem has; draws of all seeds together."""
+    return {k: estimate(values) for k, values in passes(records).items()}
+
+
+def passes(records: Sequence[Record]) -> dict[int, dict[str, float]]:
+    """By k and problem, the chance that k of its draws hold a right one."""
     draws: dict[str, list[bool]] = {}
     for record in records:
         if record.error is not None or record.right is not None:
             draws.setdefault(record.problem, []).append(record.error is None and bool(record.right))
     most = min(map(len, draws.values()), default=0)
     return {
-        k: estimate({problem: pass_at_k(len(drawn), sum(drawn), k) for problem, drawn in draws.items()})
+        k: {problem: pass_at_k(len(drawn), sum(drawn), k) for problem, drawn in draws.items()}
         for k in sorted({2**i for i in range(most.bit_length())} | ({most} if most else set()))
     }
 

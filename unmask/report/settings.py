@@ -16,6 +16,7 @@ USUAL: dict[str, Any] = {
     "early_end": False,
     "cache": "none",
     "stop": [],
+    "precision": "highest",
 }
 APPROXIMATE = {"early_end": "Early end", "cache": "A cache"}
 

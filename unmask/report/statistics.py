@@ -128,6 +128,8 @@ def sign_flip(differences: Sequence[float]) -> float:
         worse = (len(shares) - int(observed)) // 2
         return mcnemar(len(shares) - worse, worse)
     unit = math.lcm(*(share.denominator for share in shares))
+    if unit > WORK:
+        return math.erfc(float(observed) / math.sqrt(2 * math.fsum(float(share) ** 2 for share in shares)))
     sizes, counts = np.unique([int(share * unit) for share in shares], return_counts=True)
     total, reach = int(sizes @ counts), int(observed * unit)
     if (2 * total + 1) * len(sizes) > WORK:
@@ -188,3 +190,24 @@ def compare(baseline: Mapping[str, float], other: Mapping[str, float]) -> Compar
         worse=worse,
         p=sign_flip(change),
     )
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The mean of paired differences over several sets of problems, such as one for each task."""
+
+    difference: float
+    error: float | None
+    p: float  # of one set its own exact test; of several two-sided by the normal law
+
+
+def joint(parts: Sequence[Comparison]) -> Joint | None:
+    """Each set counts alike; None where there is none. Where no problem differs there is no error to state."""
+    if not parts:
+        return None
+    difference = math.fsum(part.difference for part in parts) / len(parts)
+    errors = [part.error for part in parts if part.error is not None]
+    error = math.sqrt(math.fsum(one * one for one in errors)) / len(parts) if len(errors) == len(parts) else None
+    if len(parts) == 1:
+        return Joint(difference, error or None, parts[0].p)
+    return Joint(difference, error or None, math.erfc(abs(difference) / error / math.sqrt(2)) if error else 1.0)

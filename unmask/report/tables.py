@@ -10,7 +10,7 @@ from unmask.report.compare import Pair, compare_rows
 from unmask.report.results import Group, Row, pass_curve
 from unmask.report.statistics import LEVEL, Estimate, together
 
-Kind = Literal["accuracy", "parts", "average", "paired", "pass", "timing"]
+Kind = Literal["accuracy", "parts", "average", "paired", "pass", "timing", "quality"]
 BEST, SECOND = 1, 2
 
 
@@ -56,12 +56,12 @@ def _accuracy(group: Group, settings: str) -> Table:
     head = ("decoder", *(f"L={length}" for length in group.lengths), *(["average"] if many else []), "rows", "n")
     body = []
     for row in group.rows:
-        figures = [_figure(row.results[length].accuracy if length in row.results else None) for length in group.lengths]
+        figures = [entry(row.results[length].accuracy if length in row.results else None) for length in group.lengths]
         whole = set(row.results) == set(group.lengths)
-        figures += [_figure(row.accuracy if whole else None)] if many else []
+        figures += [entry(row.accuracy if whole else None)] if many else []
         body.append((Entry(row.label), *figures, Entry(_prices(group, row)), Entry(_problems(row))))
     title = f"{group.model} · {group.name} · accuracy, %"
-    return Table("accuracy", title, head, _ranked(body, range(1, len(head) - 2)), tuple(_notes(group, settings)))
+    return Table("accuracy", title, head, ranked(body, range(1, len(head) - 2)), tuple(_notes(group, settings)))
 
 
 def _parts(group: Group) -> Table:
@@ -69,12 +69,12 @@ def _parts(group: Group) -> Table:
     body = [
         (
             Entry(row.label),
-            *(_figure(row.results[length].parts if length in row.results else None) for length in group.lengths),
+            *(entry(row.results[length].parts if length in row.results else None) for length in group.lengths),
         )
         for row in group.rows
     ]
     title = f"{group.model} · {group.name} · mean score (cell accuracy), %"
-    return Table("parts", title, head, _ranked(body, range(1, len(head))))
+    return Table("parts", title, head, ranked(body, range(1, len(head))))
 
 
 def _averages(groups: Sequence[Group], model: str) -> Iterable[Table]:
@@ -93,9 +93,9 @@ def _averages(groups: Sequence[Group], model: str) -> Iterable[Table]:
         found = [rows[label].get(group.task) for group in mine]
         whole = [one for one in found if one is not None]
         average = together(whole) if len(whole) == len(mine) else None
-        body.append((Entry(label), *map(_figure, found), _figure(average)))
+        body.append((Entry(label), *map(entry, found), entry(average)))
     head = ("decoder", *(group.name for group in mine), "average")
-    yield Table("average", f"{model} · averages over lengths, accuracy, %", head, _ranked(body, range(1, len(head))))
+    yield Table("average", f"{model} · averages over lengths, accuracy, %", head, ranked(body, range(1, len(head))))
 
 
 def _paired(group: Group, pairs: Sequence[Pair], baseline: str) -> Table:
@@ -133,10 +133,10 @@ def _pass(group: Group, length: int) -> Iterable[Table]:
     if not curves:
         return
     ks = sorted({k for curve in curves.values() for k in curve})
-    body = [(Entry(label), *(_figure(curve.get(k)) for k in ks)) for label, curve in curves.items()]
+    body = [(Entry(label), *(entry(curve.get(k)) for k in ks)) for label, curve in curves.items()]
     head = ("decoder", *(f"k={k}" for k in ks))
     title = f"{group.model} · {group.name} · L={length} · pass@k, %"
-    yield Table("pass", title, head, _ranked(body, range(1, len(head))))
+    yield Table("pass", title, head, ranked(body, range(1, len(head))))
 
 
 def is_drawn(row: Row, length: int) -> bool:
@@ -173,7 +173,7 @@ def _notes(group: Group, settings: str) -> Iterable[str]:
         yield "“majority of n” is the vote over a cell's stored samples."
 
 
-def _figure(found: Estimate | None) -> Entry:
+def entry(found: Estimate | None) -> Entry:
     if found is None or found.value is None:
         return Entry("–")
     error = "" if found.error is None else f" ± {100 * found.error:.1f}"
@@ -190,7 +190,7 @@ def _problems(row: Row) -> str:
     return str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
 
 
-def _ranked(body: Sequence[tuple[Entry, ...]], columns: Iterable[int]) -> tuple[tuple[Entry, ...], ...]:
+def ranked(body: Sequence[tuple[Entry, ...]], columns: Iterable[int]) -> tuple[tuple[Entry, ...], ...]:
     """The best of each column and what comes next; equal figures share their rank, one alone has none."""
     rows = [list(entries) for entries in body]
     for column in columns:

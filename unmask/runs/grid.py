@@ -19,6 +19,7 @@ from unmask.models import load, model
 from unmask.models.cache import Cache
 from unmask.models.load import registered
 from unmask.models.memory import choose_device, choose_dtype, stored_dtype
+from unmask.runs.job import Precision
 from unmask.runs.record import Cell
 from unmask.runs.settings import Settings
 from unmask.tasks import Metric, Problem, Task, grading, task
@@ -44,6 +45,7 @@ class Grid:
     traces: bool = False
     device: str = "cpu"
     dtype: str = "float32"
+    precision: Precision = "highest"
     compiled: bool = False
 
     def __post_init__(self) -> None:
@@ -91,6 +93,7 @@ class Grid:
             "traces": self.traces,
             "device": self.device,
             "dtype": self.dtype,
+            "precision": self.precision,
             "compiled": self.compiled,
         }
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from unmask.models.cache import Cache
 from unmask.runs.batching import Batches
+
+Precision = Literal["highest", "high"]  # of float32 products: exact, or rounded to TF32 where the device can
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Job:
     traced: bool
     device: str
     dtype: str
+    precision: Precision
     compiled: bool
     memory: int | None  # bytes that may be in use; as much as is free without it
     problems: tuple[Asked, ...]

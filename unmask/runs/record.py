@@ -1,6 +1,6 @@
 """What a run remembers of one problem under one cell: a line of `records.jsonl`.
 
-    {"model": "tiny", "task": "countdown(level=3, …)", "task_version": 1, "decoder": "low-confidence(block=32, …)",
+    {"model": "tiny", "task": "countdown(level=4, …)", "task_version": 1, "decoder": "low-confidence(block=32, …)",
      "length": 64, "seed": 0, "sample": 0, "problem": "countdown-00f1…", "prompt": …, "text": …, "answer": "87-28+35",
      "key": "87-28+35", "right": true, "score": 1.0, "likelihood": -0.41, "cost": {"rows": 32, …}, "error": null,
      "measured": {"calls": 32, "seconds": 0.2, …}}

@@ -47,6 +47,7 @@ class Worker:
         return {"name": self.name, "unmask": __version__, "deterministic": environment.deterministic()}
 
     def run(self, job: Job) -> Done:
+        torch.set_float32_matmul_precision(job.precision)
         model, gauge = self._model(job)
         generation = Generation(model, _settings(job), key=_key(task.make(job.task)))
         base, began = gauge.begin(), time.perf_counter()

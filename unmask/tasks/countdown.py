@@ -33,7 +33,7 @@ class Countdown(Generated):
     family: ClassVar[str] = "countdown"
     levels: ClassVar[range] = range(3, 6)
 
-    level: int = 3  # numbers given
+    level: int = 4  # numbers given
 
     def sketch(self, rng: Random) -> Sketch:
         while True:

@@ -37,7 +37,7 @@ class MiniGsm(Generated):
     version: ClassVar[int] = 2
     levels: ClassVar[range] = range(2, 7)
 
-    level: int = 3  # steps
+    level: int = 5  # steps
 
     def sketch(self, rng: Random) -> Sketch:
         while True:

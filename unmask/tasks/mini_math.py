@@ -34,7 +34,7 @@ class MiniMath(Generated):
     version: ClassVar[int] = 2
     levels: ClassVar[range] = range(1, 5)
 
-    level: int = 2
+    level: int = 1
 
     def sketch(self, rng: Random) -> Sketch:
         kinds = KINDS if rng.random() < 0.5 else FINDS

@@ -27,7 +27,7 @@ class Sudoku(Generated):
     version: ClassVar[int] = 2
     levels: ClassVar[range] = range(4, 14)
 
-    level: int = 10  # blank cells
+    level: int = 12  # blank cells
 
     def sketch(self, rng: Random) -> Sketch:
         grid = GRIDS[int(rng.random() * len(GRIDS))]

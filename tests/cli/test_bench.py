@@ -1,0 +1,63 @@
+"""`unmask bench`: tables on standard output, a line a result on standard error, files as they were asked for."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from unmask.cli import main
+
+SMALL = ["--shape", "llada-nano", "--device", "cpu", "--prompt", "4", "--length", "8", "--block", "4", "--beams", "2"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["unmask", "bench", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, shown.out, shown.err
+
+    return run
+
+
+def test_tables_a_file_and_a_plot_come_of_one_run(run, tmp_path: Path):
+    out, plot = tmp_path / "bench.json", tmp_path / "bench.svg"
+    words = ["--only", "plain-ots", "--only", "ots", "--repeat", "1", "--sweep", "beams=1,2"]
+    code, shown, told = run(*SMALL, *words, "--out", str(out), "--plot", str(plot))
+    assert code == 0
+    assert "plain-ots / ots" in shown
+    assert "ots@beams=1" in told
+    found = json.loads(out.read_text("utf-8"))
+    assert [trial["name"] for trial in found["trials"]] == ["plain-ots", "ots", "ots@beams=1"]
+    assert found["plan"]["sizes"]["prompt"] == 4
+    assert plot.read_bytes().startswith(b"<?xml")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.svg"]
+
+
+def test_json_is_one_object_on_standard_output(run):
+    code, shown, _ = run(*SMALL, "--only", "path", "--repeat", "1", "--json")
+    assert code == 0
+    assert json.loads(shown)["format"] == "unmask-bench"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--shape", "llada-8", "--device", "cpu"], "unknown shape 'llada-8': did you mean 'llada-8b'"),
+        (["--shape", "llada-nano", "--model", "tiny"], "choose one of them"),
+        ([*SMALL, "--only", "otts"], "unknown contender 'otts'"),
+        ([*SMALL, "--sweep", "rows"], "unknown sweep 'rows'"),
+        ([*SMALL, "--plot", "bench.pdf"], "a picture cannot be written as 'bench.pdf'"),
+        ([*SMALL, "--out", "nowhere/bench.json"], "there is no folder 'nowhere'"),
+        (["--model", "toy-chain", "--device", "cpu"], "no transformer that can be measured"),
+    ],
+)
+def test_bad_input_ends_with_a_sentence_and_2(run, words: list[str], sentence: str):
+    code, shown, told = run(*words)
+    assert (code, shown) == (2, "")
+    assert sentence in told
+    assert told.count("\n") == 1

@@ -1,0 +1,217 @@
+"""A benchmark measures what it says: the same tokens, in turns, counted at the network's door."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from unmask.core import UnmaskError
+from unmask.models import load
+from unmask.models.random import SHAPES, random_denoiser, random_shape
+from unmask.runs.bench.bed import Bed
+from unmask.runs.bench.bench import Bench
+from unmask.runs.bench.contenders import CONTENDERS, LADDER, usual
+from unmask.runs.bench.growth import power, ratio, spread
+from unmask.runs.bench.plan import Plan, Sizes, choose, read_sweep
+from unmask.runs.bench.work import Work
+
+CPU = torch.device("cpu")
+SMALL = Sizes(problems=2, prompt=5, length=8, block=4, beams=2)
+
+
+@pytest.fixture(scope="module")
+def bed() -> Bed:
+    return Bed.of_shape("llada-nano", "cpu", "float32")
+
+
+@pytest.fixture(scope="module")
+def measured(bed: Bed) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
+    told: list[str] = []
+    saved: list[dict[str, Any]] = []
+    plan = Plan(SMALL, usual(CPU), (("beams", (2, 3)), ("problems", (1, 2))), repeat=2, watched=1)
+    return Bench(plan, bed, told.append, saved.append, note="a note")(), told, saved
+
+
+def trial(found: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in found["trials"] if one["name"] == name)
+
+
+def test_contenders_take_turns_and_everyone_is_warmed_up_first(measured):
+    told = [line.partition(":") for line in measured[1]]
+    compared = [(name, "warmed" in said) for name, _, said in told if name in usual(CPU)]
+    first = [(name, warm) for name in usual(CPU) for warm in (True, False)]
+    assert compared == first + [(name, False) for name in usual(CPU)]
+    swept = [name for name, _, said in told if "@beams" in name and "warmed" not in said]
+    assert swept == ["ots-cached@beams=3", "ots@beams=3"] * 2
+
+
+def test_exact_contenders_write_the_plain_loops_tokens(measured):
+    found = measured[0]
+    assert set(found["same_tokens"]) == set(usual(CPU)) - {"plain-path", "plain-ots"}
+    exact = {name: one for name, one in found["same_tokens"].items() if CONTENDERS[name].kind != "approximate"}
+    assert all(one == {"same": 2, "problems": 2} for one in exact.values()), exact
+
+
+def test_results_are_saved_after_every_run_and_are_plain_json(measured):
+    found, _, saved = measured
+    runs = [sum(one["seconds"]["n"] for one in some["trials"]) for some in saved]
+    assert runs == sorted(runs)
+    assert runs[0] == 1
+    assert json.loads(json.dumps(found, allow_nan=False))["note"] == "a note"
+    assert not [one["error"] for one in found["trials"] if one["error"]]
+
+
+def test_the_plain_search_computes_the_published_number_of_rows_and_merging_saves_some(measured):
+    found = measured[0]
+    steps, searches, beams = 4, 2, 2
+    whole = 2 * (steps * beams + searches * beams**2)
+    assert trial(found, "plain-ots")["rows"] == trial(found, "ots-unmerged")["rows"] == whole
+    assert trial(found, "ots")["rows"] < whole
+    assert trial(found, "plain-ots")["positions"] == trial(found, "plain-ots")["logits"] == whole * 13
+    assert trial(found, "ots-whole-head")["logits"] == whole * 13
+    assert trial(found, "ots-unmerged")["logits"] < whole * 13
+
+
+def test_time_is_split_into_denoising_and_scoring(measured):
+    for name, scored in (("ots", True), ("path", False)):
+        split = trial(measured[0], name)["split"]
+        assert split["steps"] == 4
+        assert split["denoising"]["median"] > 0
+        assert (split["scoring"]["median"] > 0) is scored
+        whole = split["denoising"]["median"] + split["scoring"]["median"]
+        assert whole <= trial(measured[0], name)["seconds"]["high"]
+
+
+def test_ratios_divide_seconds_a_problem(measured):
+    found = measured[0]
+    plain, ours = (trial(found, name)["seconds"]["all"] for name in ("plain-ots", "ots"))
+    by_turns = [one / other for one, other in zip(plain, ours, strict=True)]
+    assert found["ratios"]["plain-ots / ots"] == spread(by_turns)
+    one, two = trial(found, "ots@problems=1")["seconds"]["all"], ours
+    assert found["ratios"]["ots / ots@problems=1"]["median"] == pytest.approx(
+        sum(b / 2 / a for a, b in zip(one, two, strict=True)) / 2
+    )
+
+
+def test_the_savings_multiply_to_the_whole(measured):
+    found = measured[0]
+    assert [name for name in LADDER if name not in CONTENDERS] == []
+    assert math.fsum(one["share"] for one in found["savings"]) == pytest.approx(1.0)
+
+
+def test_a_sweep_takes_the_comparisons_own_point_along(measured):
+    beams = next(one for one in measured[0]["growth"] if one["axis"] == "beams" and one["what"] == "seconds")
+    assert [x for x, _ in beams["points"]] == [2, 2, 3, 3]
+    assert beams["n"] == 4
+
+
+def test_an_exponent_is_found_again_with_its_error():
+    xs = [1.0, 2.0, 4.0, 8.0]
+    assert power([(x, 3 * x**1.5) for x in xs]) == {"exponent": pytest.approx(1.5), "error": pytest.approx(0), "n": 4}
+    noisy = power([(x, x * wobble) for x in xs for wobble in (0.9, 1.1)])
+    assert noisy is not None
+    assert noisy["exponent"] == pytest.approx(1.0)
+    assert 0.01 < noisy["error"] < 0.2
+    assert power([(2.0, 1.0), (2.0, 1.1)]) is None
+    assert power([(1.0, 1.0), (2.0, 4.0)]) == {"exponent": pytest.approx(2.0), "error": None, "n": 2}
+
+
+def test_ratios_of_unequal_numbers_of_rounds_take_medians():
+    assert ratio([2.0, 4.0, 6.0], [2.0]) == {"median": 2.0, "low": 1.0, "high": 3.0, "n": 1}
+
+
+def test_operations_are_those_torch_counts(bed: Bed):
+    module, work = bed.network.module, Work(1, 2, 2 * 16, 2 * 16**2, 2 * 16)
+    # Torch counts the products of attention only where they are written out.
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, torch.inference_mode():
+        bed.forward(torch.zeros(2, 16, dtype=torch.long))
+    assert work.flops(module.shape) == counter.get_total_flops()
+
+
+def test_at_8b_a_position_costs_two_operations_a_weight():
+    shape = random_shape("llada", "8b")
+    weights = shape.parameters - shape.vocab * shape.width  # the embedding is looked up
+    assert Work(1, 1, 416, 416**2, 416).flops(shape) == pytest.approx(2 * weights * 416, rel=0.03)
+
+
+def test_agreement_in_float32_is_complete(measured):
+    one = measured[0]["agreement"]["ots"]
+    assert one["equal_draws"] == one["draws"] == 2 * 8
+    assert one["largest_log_p_difference"] < 1e-4
+
+
+def test_nothing_is_begun_after_the_limit(bed: Bed):
+    found = Bench(Plan(SMALL, ("path", "ots"), limit=0.0), bed)()
+    assert found["trials"] == []
+    assert found["ratios"] == {}
+
+
+def test_a_contender_that_fails_is_named_and_the_others_go_on(bed: Bed, monkeypatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError("no kernel for this\nand a long story")
+
+    broken = {**CONTENDERS, "path": CONTENDERS["path"].__class__("broken", "exact", fail)}  # type: ignore[arg-type]
+    monkeypatch.setattr("unmask.runs.bench.bench.CONTENDERS", broken)
+    found = Bench(Plan(SMALL, ("path", "ots"), repeat=1), bed)()
+    assert trial(found, "path")["error"] == "RuntimeError: no kernel for this"
+    assert trial(found, "ots")["seconds"]["n"] == 1
+
+
+def test_a_real_model_is_given_real_problems():
+    bed = Bed.of_model(load("tiny"))
+    sizes = Sizes(problems=3, length=8, block=8)
+    prompts = bed.prompts(sizes)
+    assert len({tuple(prompt) for prompt in prompts}) == 3
+    assert bed.model is not None
+    assert "Target" in bed.model.text.decode(prompts[0])
+
+
+def test_random_shapes_are_made_without_files_and_never_prompted_with_a_mask():
+    for name in ("llada-nano", "dream-nano"):
+        bed = Bed.of_shape(name, "cpu", "float32")
+        prompts = bed.prompts(Sizes(problems=50, prompt=50))
+        assert all(bed.denoiser.mask_id not in prompt for prompt in prompts)
+        canvas = bed.canvas(prompts[:2], 4)
+        token, logp = bed.denoiser(canvas, canvas.holes).best
+        assert bool((token != bed.denoiser.mask_id).all())
+        assert bool(logp.isfinite().all())
+
+
+def test_the_plain_loop_reads_a_shifted_network_as_ours_does():
+    found = Bench(Plan(SMALL, ("plain-ots", "ots"), repeat=1), Bed.of_shape("dream-nano", "cpu", "float32"))()
+    assert found["same_tokens"]["ots"] == {"same": 2, "problems": 2}
+
+
+@pytest.mark.parametrize(
+    ("refused", "sentence"),
+    [
+        (lambda: random_denoiser("llada-9b"), "unknown shape 'llada-9b': did you mean 'llada-8b'"),
+        (lambda: Sizes(problems=0), "problems=0 does not work"),
+        (lambda: Sizes(prompt=0), "prompt=0 does not work"),
+        (lambda: Sizes(length=16, block=32), "block=32 does not fit"),
+        (lambda: Plan(SMALL, ("ots",), repeat=0), "repeat=0 does not work"),
+        (lambda: Plan(SMALL, ()), "nothing to measure"),
+        (lambda: read_sweep("beam"), "unknown sweep 'beam': did you mean 'beams'"),
+        (lambda: read_sweep("beams=two"), "no list of whole numbers"),
+        (lambda: read_sweep("beams=0,2"), "values below 1"),
+        (lambda: choose(["otss"], list(CONTENDERS), []), "unknown contender 'otss'"),
+        (lambda: Bed.of_model(load("toy-chain")), "no transformer that can be measured"),
+        (lambda: Bed.of_shape("llada-nano", "cpu", None).prompts(Sizes()), "random weights read no text"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(refused, sentence: str):
+    with pytest.raises(UnmaskError, match=sentence.replace("(", r"\(")):
+        refused()
+
+
+def test_a_shape_that_does_not_fit_is_refused_before_it_is_made(monkeypatch):
+    monkeypatch.setattr("unmask.models.memory.free", lambda device: 10**9)
+    with pytest.raises(UnmaskError, match=r"llada-8b needs about .* GB"):
+        random_denoiser("llada-8b", "cpu", "float32")
+    assert "llada-8b" in SHAPES

@@ -1,0 +1,43 @@
+"""The paper's tables and figures, one a file: a question, the cells that answer it, and what their records say."""
+
+from unmask.core.errors import UnmaskError, nearest
+from unmask.experiments import (
+    block_size,
+    case_study,
+    figure_1d,
+    nfe_scaling,
+    pass_at_k,
+    score_quality,
+    sudoku,
+    table_1,
+    table_2,
+    temperature,
+    wall_time,
+)
+from unmask.experiments.experiment import Experiment
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (
+        table_1,
+        figure_1d,
+        table_2,
+        pass_at_k,
+        nfe_scaling,
+        wall_time,
+        temperature,
+        block_size,
+        sudoku,
+        case_study,
+        score_quality,
+    )
+}
+
+
+def find(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        raise UnmaskError(f"unknown experiment {name!r}: {nearest(name, EXPERIMENTS)}")
+    return EXPERIMENTS[name]
+
+
+__all__ = ["EXPERIMENTS", "Experiment", "find"]

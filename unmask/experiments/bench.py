@@ -1,0 +1,71 @@
+"""Where an experiment's work is done: the engine, the device, and what a user allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.experiments.cells import Part
+from unmask.experiments.setting import Setting
+from unmask.runs.engines import Engine
+from unmask.runs.evaluation import Watcher, evaluate
+from unmask.runs.grid import Grid, make_grid
+from unmask.runs.job import Precision
+from unmask.tasks import grading, task
+
+
+@dataclass(frozen=True)
+class Bench:
+    engine: Engine
+    here: bool = True  # models run on this machine
+    batch: int | None = None  # problems together; found without it
+    memory: int | None = None  # bytes that may be in use
+    device: str | None = None
+    dtype: str | None = None
+    precision: Precision = "highest"
+    prompts: str | None = None  # a file with another wording
+    allow_code: bool = False
+    sandbox: str | None = None
+    retry: bool = False
+    watch: Watcher | None = None
+
+    def grid(self, setting: Setting, part: Part) -> Grid:
+        return make_grid(
+            [setting.model],
+            [part.task],
+            [method.spec for method in part.methods],
+            part.lengths,
+            seeds=part.seeds,
+            samples=part.samples,
+            limit=part.limit,
+            metric=setting.metric,
+            device=self.device,
+            dtype=self.dtype,
+            precision=self.precision,
+            here=self.here,
+            **self.allowed(part.task),
+        )
+
+    @property
+    def place(self) -> str:
+        """The device: a GPU where there is one, unless told otherwise."""
+        return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+    def allowed(self, spec: str) -> dict[str, Any]:
+        """What the user gave of a task's settings, of those that this task has."""
+        known = {field.name for field in fields(task.make(spec))}  # type: ignore[arg-type]
+        given = {"prompts": self.prompts, "allow_code": self.allow_code or None, "sandbox": self.sandbox}
+        return {key: value for key, value in given.items() if key in known and value is not None}
+
+    def run(self, setting: Setting, parts: Sequence[Part], folder: Path) -> None:
+        """What any part would be refused is refused before the first begins."""
+        grids = {part.name: self.grid(setting, part) for part in parts}
+        for part in parts:
+            grading.ready(task.make(grids[part.name].tasks[0]))
+        for name, grid in grids.items():
+            more: dict[str, Any] = {"batch": self.batch, "memory": self.memory, "retry": self.retry}
+            evaluate(grid, folder / name, self.engine, watch=self.watch, **more)

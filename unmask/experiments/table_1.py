@@ -1,0 +1,74 @@
+"""Does Order-Token Search answer more problems rightly than the other decoders, at about the cost of a vote?"""
+
+from __future__ import annotations
+
+from unmask.experiments.cells import Part
+from unmask.experiments.experiment import Experiment, Findings, Verdict
+from unmask.experiments.found import Found
+from unmask.experiments.methods import ABLATIONS, tabled, ten
+from unmask.experiments.paper import MODELS, model_of, paper
+from unmask.experiments.setting import Setting
+from unmask.experiments.tables import averages, cells, paired
+from unmask.experiments.verdicts import above, all_of
+from unmask.report.tables import Table
+
+BENCHMARKS = ("GSM8K", "MATH500", "Countdown", "HumanEval")
+SOURCE = "Table 1"
+
+
+def parts(setting: Setting) -> list[Part]:
+    return tabled(setting, BENCHMARKS, ten(setting))
+
+
+def findings(found: Found) -> Findings:
+    said = paper("table-1")
+    published = {model: {name: row["average"] for name, row in said["models"][model].items()} for model in MODELS}
+    tables = [_benchmark(found, benchmark) for benchmark in found.benchmarks]
+    tables += [averages(found, published), paired(found, "ots")]
+    return Findings(tables, verdicts(found))
+
+
+def _benchmark(found: Found, benchmark: str) -> Table:
+    said = paper("table-1")
+    rows = said["models"][model_of(found.setting.model) or MODELS[0]]
+    beside = {name: (*row["benchmarks"][benchmark], row["averages"][benchmark]) for name, row in rows.items()}
+    tuned = said["d1-LLaDA"]
+    notes = [f"After post-training, {tuned['source']}: {tuned[benchmark]}."] if benchmark in tuned else []
+    return cells(found, benchmark, beside, [*map(str, said["lengths"]), "average"], notes=notes)
+
+
+def verdicts(found: Found) -> list[Verdict]:
+    all_ = found.benchmarks
+    rivals = [method.name for method in found.methods if method.name != "ots"]
+
+    def than(claim: str, before: str, *benchmarks: str) -> Verdict:
+        return above(found, claim, SOURCE, "ots", before, benchmarks or all_)
+
+    made = [_best(found, "OTS has the best average of all methods", all_, rivals)]
+    hard = [benchmark for benchmark in all_ if benchmark != "GSM8K"]
+    made.append(
+        all_of(
+            "OTS is the best on MATH500, Countdown and HumanEval",
+            SOURCE,
+            [_best(found, benchmark, [benchmark], rivals) for benchmark in hard],
+        )
+    )
+    gains = {"GSM8K": 3.1, "MATH500": 3.8, "Countdown": 7.9, "HumanEval": 6.8}
+    for benchmark in all_:
+        claim = f"OTS is above low-confidence on {benchmark} (paper: +{gains[benchmark]})"
+        made.append(than(claim, "low-confidence", benchmark))
+    made.append(than("OTS is above the vote over low-confidence samples, at equal cost", "low-confidence-vote"))
+    made.append(than("OTS is above AR with beam search", "ar-beam"))
+    made += [than(f"{found.label(name)} is below OTS", name) for name in ABLATIONS]
+    return made
+
+
+def _best(found: Found, claim: str, benchmarks: list[str], rivals: list[str]) -> Verdict:
+    """Against the best of the others, whoever that is here."""
+    means = {name: sum(found.accuracy(one, name).value or 0.0 for one in benchmarks) for name in rivals}
+    if not means:
+        return Verdict(claim, SOURCE, "not asked", "no other method")
+    return above(found, claim, SOURCE, "ots", max(means, key=means.__getitem__), benchmarks)
+
+
+EXPERIMENT = Experiment("table-1", SOURCE, __doc__ or "", parts, findings)

@@ -1,0 +1,58 @@
+"""Where matplotlib is met: one style, no display, no dates, the same bytes every time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from unmask.core.errors import UnmaskError, nearest
+
+# Okabe and Ito's colours, which stay apart for every kind of sight; then the same again with other marks.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKS = "osD^vP*X"
+KINDS = (".svg", ".png")
+STYLE: Any = {
+    "svg.hashsalt": "unmask",
+    "text.parse_math": False,  # names are not formulas
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "font.size": 9,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+}
+
+
+def render(paint: Callable[[Any], None], size: tuple[float, float], kind: str, layout: str | None = None) -> bytes:
+    """What `paint` puts into a figure of this size in inches, as `svg` or `png`. No one's own style is asked."""
+    try:
+        import matplotlib
+        from matplotlib import style
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
+    with style.context("default"), matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=size, layout=layout)  # pyright: ignore[reportArgumentType]
+        paint(figure)
+        out = io.BytesIO()
+        figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
+        return out.getvalue()
+
+
+def kind_of(path: str | PathLike[str]) -> str:
+    """`svg` or `png`, by the file's name."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in KINDS:
+        raise UnmaskError(f"a picture cannot be written as {str(path)!r}: {nearest(suffix, KINDS)}")
+    return suffix[1:]
+
+
+def keep(image: bytes, path: str | PathLike[str]) -> None:
+    try:
+        Path(path).write_bytes(image)
+    except OSError as error:
+        raise UnmaskError(f"{str(path)!r} cannot be written: {error.strerror}") from None

@@ -1,0 +1,177 @@
+"""A search as a picture, and as text for a terminal: a column a search, an arrow from parent to child.
+
+Boxes hold what a candidate wrote, its total and what this search added to it. The path to the answer is coloured, what
+was pruned is pale. Another decoder's trace of the same prompt can stand beside it, cut where the search's blocks are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike
+from typing import Any
+
+from unmask.core.errors import UnmaskError
+from unmask.report.figures import keep, kind_of, render
+from unmask.report.labels import visible
+from unmask.report.lineage import Judge, Tree, children, grow
+from unmask.report.sheet import (
+    CHAR,
+    CHOSEN,
+    EDGE,
+    KEPT,
+    LEGEND,
+    LINE,
+    MARKS,
+    NOTES,
+    OTHER,
+    PAD,
+    PRUNED,
+    SIZE,
+    Box,
+    Look,
+    Sheet,
+    heads,
+    hundredths,
+    lay_out,
+    scored,
+)
+from unmask.runs.trace import Trace
+
+MOST = 12  # searches in one picture
+
+
+def draw_tree(trace: Trace, path: str | PathLike[str], beside: Trace | None = None, judge: Judge | None = None) -> None:
+    """Write the search's tree as SVG or PNG, by the path's suffix.
+
+    `beside` is another trace of the same prompt, such as low-confidence's; `judge` says of a finished answer whether it
+    is right, and has the last search's candidates marked.
+    """
+    kind = kind_of(path)
+    keep(tree_image(grow(trace, beside, judge), kind), path)
+
+
+def tree_image(tree: Tree, kind: str) -> bytes:
+    if len(tree.searches) > MOST:
+        raise UnmaskError(
+            f"a picture of {len(tree.searches)} searches cannot be read, {MOST} can: "
+            "choose a larger block, no interval, or the tree as text"
+        )
+    sheet = lay_out(tree)
+    return render(lambda figure: _paint(figure, sheet), (sheet.width / 72, sheet.height / 72), kind)
+
+
+def describe_tree(trace: Trace, beside: Trace | None = None, judge: Judge | None = None, width: int = 100) -> str:
+    """The same tree for a terminal: ● leads to the answer, ○ was kept, · was pruned."""
+    return describe(grow(trace, beside, judge), width)
+
+
+def describe(tree: Tree, width: int) -> str:
+    lines = [_flat(tree.title), _flat(tree.prompt)]
+    lines += [": ".join(heads(place, search)) for place, search in enumerate(tree.searches)]
+    lines += ["", *_branches(tree, 0, None, "")]
+    if tree.beside:
+        lines += ["", f"beside it {_flat(tree.beside.label)} {MARKS[tree.beside.right]}".rstrip()]
+        for text, logp, met in zip(tree.beside.texts, tree.beside.logp, tree.beside.met, strict=True):
+            lines.append(f"  {met:<11} {hundredths(logp):>8}  {_flat(text)}")
+    return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines) + "\n"
+
+
+def _branches(tree: Tree, search: int, parent: int | None, indent: str) -> Iterator[str]:
+    found = list(children(tree, search, parent))
+    for place, node in found:
+        final = place == found[-1][0]
+        sign = "●" if node.chosen else "○" if node.kept else "·"
+        count = f"×{node.count}" if node.count > 1 else ""
+        facts = " ".join(word for word in (scored(node), count, MARKS[node.right]) if word)
+        yield f"{indent}{'└' if final else '├'}{sign} {facts}  {_flat(node.text)}"
+        yield from _branches(tree, search + 1, place, indent + ("   " if final else "│  "))
+
+
+def _flat(text: str) -> str:
+    return visible(text.strip("\n").replace("\n", "↵"))
+
+
+def _paint(figure: Any, sheet: Sheet) -> None:
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, sheet.width), ylim=(sheet.height, 0))
+    axes.axis("off")
+    tree = sheet.tree
+    _write(axes, EDGE, EDGE, visible(tree.title), weight="bold", size=SIZE + 1.5)
+    for number, (search, column) in enumerate(zip(tree.searches, sheet.columns, strict=True)):
+        head, counts = heads(number, search)
+        _write(axes, column[0].x, EDGE + 2 * LINE, head, weight="bold")
+        _write(axes, column[0].x, EDGE + 3 * LINE, counts, colour="#606060")
+    _arrows(axes, sheet)
+    for box in (sheet.root, *(box for column in sheet.columns for box in column), *sheet.lane):
+        _draw_box(axes, box)
+    _legend(axes, sheet)
+
+
+def _arrows(axes: Any, sheet: Sheet) -> None:
+    above = [sheet.root]
+    for column, search in zip(sheet.columns, sheet.tree.searches, strict=True):
+        pairs = [(above[node.parent or 0], box) for node, box in zip(search.nodes, column, strict=True)]
+        for look in (PRUNED, KEPT, CHOSEN):  # the path to the answer lies on top
+            for parent, box in pairs:
+                if box.look is look:
+                    _arrow(axes, (parent.x + parent.width, parent.middle), (box.x, box.middle), look)
+        above = column
+    for before, after in zip(sheet.lane[:-1], sheet.lane[1:], strict=True):
+        y = before.y + PAD + LINE
+        _arrow(axes, (before.x + before.width, y), (after.x, y), OTHER)
+
+
+def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], look: Look) -> None:
+    from matplotlib.patches import PathPatch, Polygon
+    from matplotlib.path import Path
+
+    half = (start[0] + end[0]) / 2
+    tip = 4 + look.width
+    points = [start, (half, start[1]), (half, end[1]), (end[0] - tip, end[1])]
+    curve = Path(points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+    axes.add_patch(PathPatch(curve, fill=False, edgecolor=look.line, linewidth=look.width))
+    head = [(end[0] - tip, end[1] - tip / 2.4), end, (end[0] - tip, end[1] + tip / 2.4)]
+    axes.add_patch(Polygon(head, closed=True, facecolor=look.line, edgecolor="none"))
+
+
+def _draw_box(axes: Any, box: Box) -> None:
+    _frame(axes, box.x, box.y, box.width, box.height, box.look)
+    y = box.y + PAD
+    _write(axes, box.x + PAD, y, box.head, weight="bold", colour=box.look.ink)
+    _write(axes, box.x + box.width - PAD, y, box.note, colour=box.look.ink, align="right")
+    for number, line in enumerate(box.lines, 1):
+        _write(axes, box.x + PAD, y + number * LINE, line, colour=box.look.ink)
+
+
+def _frame(axes: Any, x: float, y: float, width: float, height: float, look: Look) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    style = "round,pad=0,rounding_size=3"
+    axes.add_patch(
+        FancyBboxPatch((x, y), width, height, style, facecolor=look.face, edgecolor=look.line, linewidth=look.width)
+    )
+
+
+def _legend(axes: Any, sheet: Sheet) -> None:
+    x, y = EDGE, sheet.height - EDGE - 3 * LINE
+    for look, words in LEGEND:
+        _frame(axes, x, y + 1, 14.0, LINE - 2, look)
+        _write(axes, x + 19, y, words, colour="#404040")
+        x += 19 + (len(words) + 3) * CHAR
+    for number, words in enumerate(NOTES, 1):
+        _write(axes, EDGE, y + number * LINE + 2, words, colour="#404040")
+
+
+def _write(
+    axes: Any,
+    x: float,
+    y: float,
+    text: str,
+    *,
+    size: float = SIZE,
+    align: str = "left",
+    colour: str = "#000000",
+    weight: str = "normal",
+) -> None:
+    if text:
+        axes.text(x, y, text, size=size, ha=align, va="top", color=colour, weight=weight, family="DejaVu Sans Mono")

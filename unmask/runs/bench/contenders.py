@@ -1,0 +1,158 @@
+"""Who runs against whom: the published loops written plainly, and ours with each kind of saving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+
+from unmask import plain
+from unmask.core import Canvas, Decoded, Decoder, Denoiser, decode
+from unmask.decoders import LowConfidence, OrderTokenSearch
+from unmask.models.cache import Cache, cached
+from unmask.runs.bench.bed import Bed
+from unmask.runs.bench.clock import Stopwatch, Timed
+from unmask.runs.bench.plan import Sizes
+from unmask.runs.bench.savings import WholeHead
+from unmask.runs.bench.work import Tally, Work, tallied
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of one run; its seconds are taken by whoever started it."""
+
+    tokens: list[list[int]]  # of each problem's best row, prompt and answer
+    work: Work
+    steps: int = 0  # of all batches together; 0 where it was not seen
+    spans: dict[str, float] | None = None  # seconds of denoising and scoring
+
+
+SURE = 0.9  # probability above which threshold writing writes
+Run = Callable[[Bed, list[list[int]], Sizes, int], Ran]  # prompts, seed
+Kind = Literal["plain", "exact", "approximate", "without"]
+
+
+@dataclass(frozen=True)
+class Contender:
+    about: str
+    kind: Kind
+    run: Run
+    prepares: bool = False  # compiles or captures by shape, so that even a sweep runs it once before it is timed
+    keeps: bool = False  # holds on to memory between runs
+
+
+def plain_path(bed: Bed, prompts: list[list[int]], sizes: Sizes, seed: int) -> Ran:
+    work = Work()
+    forward, mask, settings = tallied(bed.forward, work), bed.denoiser.mask_id, _settings(bed, sizes, seed)
+    paths = [plain.one_path(forward, prompt, sizes.length, mask, **settings) for prompt in prompts]
+    return Ran([path.tokens for path in paths], work)
+
+
+def plain_search(bed: Bed, prompts: list[list[int]], sizes: Sizes, seed: int) -> Ran:
+    work = Work()
+    forward, mask, settings = tallied(bed.forward, work), bed.denoiser.mask_id, _settings(bed, sizes, seed)
+    settings |= {"beams": sizes.beams, "temperature": sizes.temperature, "rows_at_once": sizes.beams}
+    made = [plain.order_token_search(forward, prompt, sizes.length, mask, **settings) for prompt in prompts]
+    return Ran([search.tokens for search in made], work)
+
+
+def _settings(bed: Bed, sizes: Sizes, seed: int) -> dict:
+    return {"block": sizes.block, "steps": sizes.steps, "seed": seed, "device": bed.device}
+
+
+@dataclass(frozen=True)
+class Ours:
+    """The package's own decoding; what can be switched off is on."""
+
+    decoder: Callable[[Bed, Sizes], Decoder]
+    compiled: bool = False
+    cache: Cache = "none"
+    batched: bool = True  # problems together
+    merged: bool = True  # identical rows once; on a GPU this is left out anyway
+    whole_head: bool = False
+
+    def __call__(self, bed: Bed, prompts: list[list[int]], sizes: Sizes, seed: int) -> Ran:
+        tally = Tally(cached(bed.compiled if self.compiled else bed.denoiser, self.cache, bed.name))
+        watch = Stopwatch(bed.device)
+
+        def adapt(meter: Denoiser, canvas: Canvas) -> Denoiser:
+            del canvas
+            inner = meter if self.merged else tally
+            return Timed(WholeHead(inner) if self.whole_head else inner, watch)
+
+        results: list[Decoded] = []
+        for some in [prompts] if self.batched else [[prompt] for prompt in prompts]:
+            canvas = bed.canvas(some, sizes.length)
+            results += decode(self.decoder(bed, sizes), tally, canvas, seed, adapt=adapt, watch=watch.frame)
+        tokens = [result.canvas.tokens[0, int(result.canvas.pad[0]) :].tolist() for result in results]
+        return Ran(tokens, tally.work, watch.steps, watch.clock.spans())
+
+
+def _path(bed: Bed, sizes: Sizes) -> Decoder:
+    del bed
+    return LowConfidence(block=sizes.block, steps=sizes.steps)
+
+
+def _search(bed: Bed, sizes: Sizes) -> Decoder:
+    del bed
+    return OrderTokenSearch(sizes.beams, sizes.block, sizes.steps, sizes.temperature)
+
+
+def _threshold(bed: Bed, sizes: Sizes) -> Decoder:
+    """Random weights are never sure: they take as many steps as a trained model did, and look for a certainty."""
+    steps, blocks = sizes.steps, len(sizes.schedule.quotas)
+    if bed.replay is not None:
+        steps = min(sizes.schedule.steps, max(blocks, round(bed.replay * blocks)))
+    sure = SURE if bed.replay is None else 1.0
+    return OrderTokenSearch(sizes.beams, sizes.block, steps, sizes.temperature, sure=sure)
+
+
+_OURS = Ours(_search)
+CONTENDERS: dict[str, Contender] = {
+    "plain-path": Contender(
+        "the published low-confidence loop: one row, logits at every position", "plain", plain_path
+    ),
+    "plain-ots": Contender("Algorithm 1 plainly, K rows a call, logits at every position", "plain", plain_search),
+    "path": Contender("low-confidence", "exact", Ours(_path)),
+    "ots": Contender("Order-Token Search, every exact saving on", "exact", _OURS),
+    "ots-compiled": Contender("the same, its layers compiled", "exact", replace(_OURS, compiled=True), prepares=True),
+    "path-cached": Contender(
+        "low-confidence, keys and values held outside the block",
+        "approximate",
+        Ours(_path, cache="dual"),
+        prepares=True,
+        keeps=True,
+    ),
+    "ots-cached": Contender(
+        "Order-Token Search, keys and values held outside the block; before it only while candidates are scored",
+        "approximate",
+        Ours(_search, cache="dual"),
+        prepares=True,
+        keeps=True,
+    ),
+    "ots-cached-threshold": Contender(
+        f"the same, and every position that is at least {SURE:g} sure written at once",
+        "approximate",
+        Ours(_threshold, cache="dual"),
+        prepares=True,
+        keeps=True,
+    ),
+    "ots-alone": Contender("one problem at a time", "without", replace(_OURS, batched=False)),
+    "ots-unmerged": Contender(
+        "and identical rows computed again", "without", replace(_OURS, batched=False, merged=False)
+    ),
+    "ots-whole-head": Contender(
+        "and logits at every position", "without", replace(_OURS, batched=False, merged=False, whole_head=True)
+    ),
+}
+LADDER = ("ots", "ots-alone", "ots-unmerged", "ots-whole-head", "plain-ots")  # each without one saving more
+
+
+def usual(device: torch.device) -> tuple[str, ...]:
+    """The contenders nobody has to name: a CPU tells each saving apart, a GPU has layers worth compiling."""
+    spared = (
+        ("ots-compiled",) if device.type == "cpu" else tuple(n for n in CONTENDERS if CONTENDERS[n].kind == "without")
+    )
+    return tuple(name for name in CONTENDERS if name not in spared)

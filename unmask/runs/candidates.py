@@ -1,0 +1,211 @@
+"""What a search saw: every candidate with its score under each likelihood, and whether it was on its way to right.
+
+    {"format": "unmask-candidates", "version": 1, "model": …, "task": …, "decoder": …, "seed": …, …}
+    {"problem": …, "step": 16, "block": 0, "parent": 0, "draw": 1, "kept": true, "scores": {"block": −3.1, …}, …}
+
+The search is pruned by its own likelihood; the others are asked about the same candidates, each total summed along the
+candidate's own line of parents. `path` is the sum of log p of the tokens a candidate has written, each when it was.
+
+A candidate counts as right when its completion does: the full draw in which it was scored, graded as an answer. The
+other reading, `finished`, lets low-confidence write the masks it has left and grades that; it costs a decoding each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.core import Branch, Canvas, Denoiser, Schedule, Step, UnmaskError, stream
+from unmask.core.cost import Metered, merge
+from unmask.core.decode import last, numbered
+from unmask.core.shapes import Columns, Score, Tokens
+from unmask.decoders.low_confidence import LowConfidence
+from unmask.decoders.order_token_search import OrderTokenSearch
+from unmask.policies.score import READINGS, Likelihood, score_blocks
+from unmask.runs.generation import Generation
+from unmask.runs.output import answer_text
+from unmask.runs.prompt import Prompt, read_prompt
+from unmask.runs.record import finite
+from unmask.runs.settings import spec
+from unmask.tasks import Problem, Task, task
+from unmask.tasks.grading import ready
+
+FORMAT, VERSION = "unmask-candidates", 1
+PATH = "path"
+SCORES = (*READINGS, PATH)
+BATCH = 64  # problems searched together; results do not depend on it
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the K² a problem has at each search."""
+
+    problem: str
+    step: int
+    block: int
+    parent: int  # among the problem's rows
+    draw: int
+    kept: bool  # by the search itself
+    scores: dict[str, float | None]  # total by likelihood; null where it is not finite
+    text: str  # of its completion
+    right: bool  # whether that is
+    finished: bool | None  # whether low-confidence makes it right from here; null where that was not asked
+
+
+Slots = dict[Likelihood, Tensor]  # (row, block)
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search of a batch of problems."""
+
+    step: Step
+    branch: Branch
+    slots: Slots  # by likelihood, each candidate's scores of its blocks
+    path: Score
+    finished: Tokens | None  # each candidate to its end, where that was asked for
+
+    def scores(self) -> list[dict[str, float | None]]:
+        columns = {name: blocks.sum(1).tolist() for name, blocks in self.slots.items()} | {PATH: self.path.tolist()}
+        return [dict(zip(columns, map(finite, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Problems of a task, searched by Order-Token Search under a generation's settings."""
+
+    generation: Generation
+    task: Task
+    finish: bool = False  # also have every candidate finished by low-confidence
+
+    def __post_init__(self) -> None:
+        made = self.generation.settings.decoder
+        if not isinstance(made, OrderTokenSearch) or made.samples > 1:
+            raise UnmaskError(f"{spec(made)} has no candidates to compare: choose order-token-search with samples=1")
+
+    @property
+    def decoder(self) -> OrderTokenSearch:
+        made = self.generation.settings.decoder.resolved(self.generation.settings.length)
+        assert isinstance(made, OrderTokenSearch)
+        return made
+
+    def header(self) -> dict[str, Any]:
+        settings = self.generation.settings
+        said = {"model": self.generation.model.name, "task": task.spec(self.task), "task_version": self.task.version}
+        return {"format": FORMAT, "version": VERSION, **said, **settings.record(settings.length)}
+
+    def candidates(self, problems: Sequence[Problem], batch: int = BATCH) -> Iterator[Candidate]:
+        """By batch, then search, then problem, then parent and draw."""
+        if batch < 1:
+            raise UnmaskError(f"batch={batch} does not work: choose 1 or more")
+        ready(self.task)
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            for start in range(0, len(problems), batch):
+                mine = problems[start : start + batch]
+                prompts = [read_prompt(self.generation.model, self.task.messages(problem)) for problem in mine]
+                for search in self._searches(prompts):
+                    yield from self._graded(search, mine, prompts, pool)
+
+    def _searches(self, prompts: Sequence[Prompt]) -> Iterator[Search]:
+        settings, model = self.generation.settings, self.generation.model
+        canvas = numbered(self.generation.canvas(prompts))
+        denoiser = settings.adapter(model)(Metered(model.denoiser, len(canvas)), canvas)
+        schedule = Schedule.plan(settings.length, self.decoder.block, self.decoder.steps)
+        steps, columns = list(schedule), canvas.holes
+        nothing = canvas.logp.new_zeros(len(canvas) * self.decoder.beams, len(schedule.quotas))
+        slots: Slots = dict.fromkeys(READINGS, nothing)
+        for frame in stream(self.decoder, denoiser, canvas, settings.seed):
+            if frame.branch is None:
+                continue
+            step, holes = steps[frame.step - 1], columns[frame.branch.canvas.problem]
+            with torch.inference_mode():
+                slots = _scored(denoiser, frame.branch, holes, slots, step)
+                path = frame.branch.canvas.sum_logp(holes)
+            finished = _finish(denoiser, frame.branch.canvas, schedule, frame.step) if self.finish else None
+            yield Search(step, frame.branch, slots, path, finished)
+            slots = {name: blocks[frame.branch.survivors] for name, blocks in slots.items()}
+
+    def _graded(
+        self, search: Search, problems: Sequence[Problem], prompts: Sequence[Prompt], pool: ThreadPoolExecutor
+    ) -> list[Candidate]:
+        branch, owner = search.branch, search.branch.canvas.problem.tolist()
+        asked = [problems[number] for number in owner]
+        texts = self._texts(branch.completion, branch.canvas, prompts)
+        right = self._right(asked, texts, pool)
+        finished: list[Any] = [None] * len(asked)
+        if search.finished is not None:
+            finished = self._right(asked, self._texts(search.finished, branch.canvas, prompts), pool)
+        parents = (branch.parent % self.decoder.beams).tolist()
+        said = (parents, branch.draw.tolist(), branch.kept.tolist(), search.scores(), texts, right, finished)
+        return [
+            Candidate(problem.id, search.step.number, search.step.block, *rest)
+            for problem, *rest in zip(asked, *said, strict=True)
+        ]
+
+    def _texts(self, tokens: Tokens, canvas: Canvas, prompts: Sequence[Prompt]) -> list[str]:
+        model, stop = self.generation.model, self.generation.settings.stop
+        rows = zip(tokens.tolist(), canvas.pad.tolist(), canvas.problem.tolist(), strict=True)
+        return [answer_text(model, prompts[number], ids[pad:], stop) for ids, pad, number in rows]
+
+    def _right(self, problems: Sequence[Problem], texts: Sequence[str], pool: ThreadPoolExecutor) -> list[bool]:
+        """Equal texts of one problem are graded once."""
+        names = [(problem.id, text) for problem, text in zip(problems, texts, strict=True)]
+        known = dict(zip(names, problems, strict=True))
+        grades = pool.map(lambda name: self.task.grade(known[name], name[1]).right, known)
+        right = dict(zip(known, grades, strict=True))
+        return [right[name] for name in names]
+
+
+def _scored(denoiser: Denoiser, branch: Branch, holes: Columns, slots: Slots, step: Step) -> Slots:
+    """The decoder's own scoring of its candidates, under every likelihood."""
+    full = replace(branch.canvas, tokens=branch.completion)
+    return {
+        name: score_blocks(denoiser, name, full, holes, blocks[branch.parent], step) for name, blocks in slots.items()
+    }
+
+
+def _finish(denoiser: Denoiser, canvas: Canvas, schedule: Schedule, step: int) -> Tokens:
+    """Its masks written by low-confidence in the steps that are left; equal candidates once."""
+    left = canvas.holes.shape[1]
+    if not left:
+        return canvas.tokens
+    first, copies = merge(canvas, canvas.holes[:, :0])
+    greedy = LowConfidence(block=min(schedule.block, left), steps=schedule.steps - step)
+    return last(stream(greedy, denoiser, canvas.rows(first))).canvas.tokens[copies]
+
+
+def write_candidates(path: str | os.PathLike[str], header: dict[str, Any], found: Iterable[Candidate]) -> None:
+    """As they come: what was found before an interruption stays."""
+    try:
+        with Path(path).open("w", encoding="utf-8") as file:
+            file.write(json.dumps(header, ensure_ascii=False) + "\n")
+            for candidate in found:
+                file.write(json.dumps(asdict(candidate), ensure_ascii=False, allow_nan=False) + "\n")
+    except OSError as error:
+        raise UnmaskError(f"the candidates cannot be written to {str(path)!r}: {error.strerror}") from None
+
+
+def read_candidates(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Candidate]]:
+    """The header and every candidate of a file that `write_candidates` wrote."""
+    try:
+        lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    except OSError as error:
+        raise UnmaskError(f"the candidates {str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise UnmaskError(f"{str(path)!r} is torn or no file of candidates: make it again") from None
+    if not lines or not isinstance(lines[0], dict) or lines[0].get("format") != FORMAT:
+        raise UnmaskError(f"{str(path)!r} holds no candidates: its first line does not say {FORMAT!r}")
+    if lines[0].get("version") != VERSION:
+        raise UnmaskError(f"{str(path)!r} has version {lines[0].get('version')}: this unmask reads {VERSION}")
+    try:
+        return lines[0], [Candidate(**line) for line in lines[1:]]
+    except TypeError as error:
+        raise UnmaskError(f"a line of {str(path)!r} is no candidate: {error}") from None
