@@ -176,7 +176,8 @@ def test_a_cache_stands_under_every_other_setting_and_changes_no_batch(cache, mo
             assert alone.rows == output.rows
             assert (alone.cost.rows, alone.cost.positions) == (output.cost.rows, output.cost.positions)
             assert output.settings["cache"] == cache
-            plain = unmask.generate(model, prompt, **settings | {"cache": "none"})
+            exactly: dict[str, Any] = settings | {"cache": "none"}
+            plain = unmask.generate(model, prompt, **exactly)
             assert output.cost.positions / output.cost.distinct <= plain.cost.positions / plain.cost.distinct
 
 
