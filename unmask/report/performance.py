@@ -31,6 +31,14 @@ brackets go from the lowest to the highest of n rounds, after one to warm up. Ra
 - *memory* is the most a contender takes beyond the weights; *of peak* compares its products with one large matrix
   product measured in the same run.
 - Weights of a *shape* are random numbers: they cost what trained ones cost and say nothing about quality.
+
+To measure on another machine, and to have its results on this page:
+
+```sh
+unmask bench --problems 4 --repeat 1
+unmask bench --shape llada-8b --sweep beams --sweep problems=1,16 --limit 260 --out docs/data/bench/gpu.json
+make performance
+```
 """
 
 
@@ -72,8 +80,7 @@ def section(stem: str, found: Found) -> str:
 def command(found: Found) -> str:
     """What to type to have it measured again."""
     plan, sizes = found["plan"], found["plan"]["sizes"]
-    shaped = found["model"].partition("-")[0] in ("llada", "dream")
-    words = ["unmask bench", f"--shape {found['model']}" if shaped else f"--model {found['model']}"]
+    words = [f"unmask bench {'--shape' if found['random'] else '--model'} {found['model']}"]
     words.append(f"--device {found['machine']['kind']} --dtype {found['machine']['dtype']}")
     words += [
         f"--{name} {sizes[name]}" for name in ("problems", "prompt", "length", "block", "steps", "beams") if sizes[name]
