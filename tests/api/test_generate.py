@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -84,7 +85,8 @@ def test_an_output_carries_its_rows_scores_cost_and_settings(chain):
     assert output.rows[output.chosen].score == output.score == max(row.score for row in output.rows)
     assert output.cost.rows == decoder.make("ots(beams=3, block=4)").rows(8)
     assert output.decoder == (
-        "order-token-search(beams=3, block=4, steps=4, temperature=0.4, interval=none, likelihood=block, samples=1)"
+        "order-token-search(beams=3, block=4, steps=4, temperature=0.4, interval=none, likelihood=block, samples=1, "
+        "sure=none)"
     )
     assert output.seed == output.settings["seed"] == 5
     assert output.trace is None
@@ -159,6 +161,49 @@ def test_early_end_costs_less_and_gives_the_same_in_any_batch(chain):
         alone = unmask.generate(chain, prompt, early_end=True, **settings)
         assert alone.rows == output.rows
         assert alone.cost.rows == output.cost.rows
+
+
+@pytest.mark.parametrize("cache", ["prefix", "dual"])
+@pytest.mark.parametrize("more", [{"guidance": 1.5}, {"early_end": True}, {"suppress": True}])
+def test_a_cache_stands_under_every_other_setting_and_changes_no_batch(cache, more):
+    model = unmask.load("toy-transformer(letters=3, seed=1)")
+    prompts = ["abba", "b", "aab"]
+    for spec in ("ots(beams=3, block=4, temperature=1, likelihood=all-blocks)", "ots(beams=2, block=1)", "threshold"):
+        settings: dict[str, Any] = {"decoder": spec, "length": 12, "cache": cache, **more}
+        together = unmask.generate(model, prompts, **settings)
+        for prompt, output in zip(prompts, together, strict=True):
+            alone = unmask.generate(model, prompt, **settings)
+            assert alone.rows == output.rows
+            assert (alone.cost.rows, alone.cost.positions) == (output.cost.rows, output.cost.positions)
+            assert output.settings["cache"] == cache
+            exactly: dict[str, Any] = settings | {"cache": "none"}
+            plain = unmask.generate(model, prompt, **exactly)
+            assert output.cost.positions / output.cost.distinct <= plain.cost.positions / plain.cost.distinct
+
+
+@pytest.mark.parametrize("cache", ["prefix", "dual"])
+def test_gaps_are_filled_and_moments_streamed_under_a_cache(cache):
+    model = unmask.load("toy-transformer(letters=9, seed=1)")
+    text = "ab<mask:5>cd<mask:3>e"
+    settings: dict[str, Any] = {"decoder": "ots(beams=2, block=3, temperature=1)", "cache": cache, "suppress": True}
+    both = unmask.fill(model, [text, "h<mask:2>"], length=6, **settings)
+    assert [output.text for output in both] == [
+        unmask.fill(model, one, length=6, **settings).text for one in (text, "h<mask:2>")
+    ]
+    assert both[0].text[:2] == "ab"
+    assert both[0].text[7:9] == "cd"
+    moments = list(unmask.stream(model, "abc", length=6, **settings))
+    assert moments[-1].text == unmask.generate(model, "abc", length=6, **settings).text
+
+
+def test_a_trace_says_how_many_positions_each_row_wrote_at_each_step():
+    model = unmask.load("toy-chain(letters=4, sharpness=4)")
+    output = unmask.generate(model, "abc", decoder="ots(beams=2, block=8, steps=8, sure=0.5)", length=16, trace=True)
+    assert output.trace is not None
+    writes = output.trace.writes()
+    assert len(writes) < 8
+    assert sum(map(max, writes)) == 16
+    assert writes[-1] == [2, 2]
 
 
 @pytest.mark.parametrize("spec", list(decoder))

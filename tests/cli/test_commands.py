@@ -102,7 +102,8 @@ def test_demo_sets_the_search_beside_the_single_path(run):
     assert all(one["rows"] > 0 for one in found)
     text = run("demo", "--length", "8")
     assert text.code == 0
-    assert len(text.out.splitlines()) == 1 + len(found)
+    for one in found:
+        assert one["question"].split("[")[1].split("]")[0] in text.out
 
 
 WRONG = [
@@ -132,6 +133,9 @@ WRONG = [
     (["generate", "abc", "--guidance", "nan"], "", "choose 0"),
     (["generate", "abc", "--stop", ""], "", "stop string"),
     (["generate", "abc", "--suppress", "--early-end"], "", "choose one"),
+    (["generate", "abc", "--cache", "prefx"], "", "did you mean 'prefix'"),
+    (["generate", "abc", "--cache", "dual", "--model", "toy-chain"], "", "toy-chain keeps no keys and values"),
+    (["generate", "abc", "--compile", "--device", "cpu"], "", "compiled layers are for a GPU"),
     (["generate", "abc", "--decoder", "low-confidance"], "", "did you mean 'low-confidence'"),
     (["generate", "abc", "--decoder", "ots(beam=4)"], "", "did you mean 'beams'"),
     (["generate", "abc", "--decoder", "ots(beams=x)"], "", "a whole number"),

@@ -103,6 +103,7 @@ def test_a_swapped_wording_is_part_of_the_run(run, model: str, tmp_path: Path, m
         (("--task", "humaneval"), "--allow-code"),
         (("--data", "nowhere"), "there is no data folder nowhere"),
         (("--early-end", "--suppress"), "choose one of them"),
+        (("--cache", "daul"), "unknown cache 'daul': did you mean 'dual'?"),
     ],
 )
 def test_bad_input_ends_with_one_sentence_and_no_folder(run, model: str, tmp_path: Path, more, said: str):

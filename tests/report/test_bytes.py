@@ -90,6 +90,8 @@ def test_unusual_settings_are_said_beside_the_figures():
     one = run(grid(problems=3))
     one.head["spec"] |= {"early_end": True, "guidance": 1.5}
     assert report([one]).tables[0].notes[0] == "Run with guidance=1.5, early_end. Early end is approximate."
+    one.head["spec"] |= {"early_end": False, "guidance": 0.0, "cache": "dual"}
+    assert report([one]).tables[0].notes[0] == "Run with cache=dual. A cache is approximate."
 
 
 @pytest.mark.parametrize("bad", ["\x1b[2J", "\u202e", "\r", "\ud800"])

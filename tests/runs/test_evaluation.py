@@ -216,7 +216,7 @@ def test_a_run_says_every_default(model: str, out: Path):
     spec = run_here(small_grid(model, limit=1, lengths=[8, 12], decoders=["ots", "vote"]), out).spec
     assert spec["decoders"] == [
         f"order-token-search(beams=4, block={n}, steps={n // 2}, temperature=0.4, interval=none, likelihood=block, "
-        "samples=1)"
+        "samples=1, sure=none)"
         for n in (8, 12)
     ] + [
         f"vote(n=5, inner=low-confidence(block={n}, steps={n // 2}, temperature=0.8), choice=majority)" for n in (8, 12)

@@ -11,6 +11,7 @@ from unmask.cli.app import app
 from unmask.cli.options import one_of
 from unmask.cli.progress import board
 from unmask.core.errors import UnmaskError
+from unmask.models.cache import make_cache
 from unmask.runs.engines import make_engine
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import make_grid
@@ -78,7 +79,11 @@ def eval_(
     asked |= {"prompts": prompts, "metric": one_of(Metric, "--metric", metric)}
     asked |= {"allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
     asked |= {"guidance": guidance, "suppress": suppress, "early_end": early_end, "stop": tuple(stop or ())}
-    asked |= {"cache": cache, "compiled": compiled, "precision": one_of(Precision, "--precision", precision)}
+    asked |= {
+        "cache": make_cache(cache),
+        "compiled": compiled,
+        "precision": one_of(Precision, "--precision", precision),
+    }
     asked |= {"traces": traces, "device": device, "dtype": dtype, "here": engine == "local"}
     grid = make_grid(model, task, decoder, length or (), **asked)
     budget = None if memory is None else int(memory * 10**9)

@@ -5,6 +5,7 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.generate import show
 from unmask.cli.progress import watching
+from unmask.models.cache import make_cache
 
 
 @app.command()
@@ -33,7 +34,7 @@ def fill(
       unmask fill 'ab<mask:3>' --length 4 --decoder 'low-confidence(block=1)' --json
     """
     asked = options.read_prompt(prompt, chat)
-    made = api.decoder.make(decoder)
+    made, made_cache = api.decoder.make(decoder), make_cache(cache)
     if trace is not None:
         api.check_writable(trace)
     loaded = api.load(model, device, dtype, compiled=compiled)
@@ -46,7 +47,7 @@ def fill(
             seed=seed,
             guidance=guidance,
             suppress=suppress,
-            cache=cache,  # type: ignore[arg-type]
+            cache=made_cache,
             stop=stop or (),
             trace=trace or False,
             watch=watch,

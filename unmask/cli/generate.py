@@ -7,6 +7,7 @@ from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.progress import watching
+from unmask.models.cache import make_cache
 from unmask.runs.output import Output
 
 
@@ -38,7 +39,7 @@ def generate(
       echo abc | unmask generate - --decoder 'ots(beams=4, block=4)' --trace abc.jsonl
     """
     asked = options.read_prompt(prompt, chat)
-    made = api.decoder.make(decoder)
+    made, made_cache = api.decoder.make(decoder), make_cache(cache)
     if trace is not None:
         api.check_writable(trace)
     loaded = api.load(model, device, dtype, compiled=compiled)
@@ -52,7 +53,7 @@ def generate(
             guidance=guidance,
             suppress=suppress,
             early_end=early_end,
-            cache=cache,  # type: ignore[arg-type]
+            cache=made_cache,
             stop=stop or (),
             trace=trace or False,
             watch=watch,

@@ -34,9 +34,11 @@ def cached(denoiser: Denoiser, cache: Cache, name: str = "the model") -> Denoise
     return Cached(denoiser, cache)
 
 
-def check_cache(cache: str) -> None:
-    if cache not in get_args(Cache):
-        raise UnmaskError(f"unknown cache {cache!r}: {nearest(str(cache), get_args(Cache))}")
+def make_cache(word: str) -> Cache:
+    for known in get_args(Cache):
+        if word == known:
+            return known
+    raise UnmaskError(f"unknown cache {word!r}: {nearest(str(word), get_args(Cache))}")
 
 
 class Cached:
@@ -147,11 +149,14 @@ class Page:
         new = sorted(self.lacking.intersection(rows.tolist())) if self.lacking else []
         if not new:
             return self._step(rows, tokens, columns, steady), distinct
-        whole = self._fill(torch.tensor(new, device=rows.device))
-        length = self.sheet.width - self.sheet.pad[rows]
-        if set(new) >= set(rows.tolist()) and torch.equal(tokens, self.sheet.tokens[rows].gather(1, columns)):
-            return take(whole[torch.searchsorted(torch.tensor(new, device=rows.device), rows)], columns), length
-        return self._step(rows, tokens, columns, steady), distinct + length
+        filled = torch.tensor(new, device=rows.device)
+        whole, now = self._fill(filled), torch.isin(rows, filled)
+        same = now & (tokens == self.sheet.tokens[rows].gather(1, columns)).all(1)
+        hidden = take(whole[torch.searchsorted(filled, rows).clamp_(max=len(new) - 1)], columns)
+        if len(other := (~same).nonzero()[:, 0]):  # filled before, or written to since it was held
+            hidden[other] = self._step(rows[other], tokens[other], columns[other], steady)
+        length = torch.where(now, self.sheet.width - self.sheet.pad[rows], 0)
+        return hidden, torch.where(same, length, distinct + length)
 
     def _fill(self, rows: Int[Tensor, " some"]) -> Float[Tensor, "row pos width"]:
         """The full forward."""

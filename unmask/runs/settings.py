@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask.core import Adapter, Canvas, Decoder, Denoiser, UnmaskError, decoder
 from unmask.models import Model
-from unmask.models.cache import Cache, cached, check_cache
+from unmask.models.cache import Cache, cached, make_cache
 from unmask.models.early_end import EarlyEnd
 from unmask.models.guidance import Guided
 from unmask.models.suppress import Suppressed
@@ -36,7 +36,7 @@ class Settings:
             raise UnmaskError(f"guidance={self.guidance!r} does not work: choose 0 (none) or more")
         if self.suppress and self.early_end:
             raise UnmaskError("early_end waits for the end-of-text that suppress forbids: choose one of them")
-        check_cache(self.cache)
+        make_cache(self.cache)
         if any(not isinstance(word, str) or not word for word in self.stop):
             raise UnmaskError("a stop string is empty or no text: give at least one character")
 

@@ -1,0 +1,25 @@
+"""The commands and the code of docs/caching.md run as they stand there."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from unmask.cli import main
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "caching.md"
+
+
+def test_the_page_about_caching_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert {kind for kind, _ in blocks} == {"sh", "python"}
+    for kind, block in blocks:
+        if kind == "python":
+            exec(compile(block, str(PAGE), "exec"), {})
+        for line in block.splitlines() if kind == "sh" else ():
+            monkeypatch.setattr(sys, "argv", shlex.split(line))
+            with pytest.raises(SystemExit) as ended:
+                main()
+            assert not ended.value.code, capsys.readouterr().err
