@@ -14,7 +14,7 @@ from unmask.models.load import load
 def test_it_imports_nothing_that_it_is_the_oracle_of():
     ours = {value.__module__ for value in vars(plain).values() if hasattr(value, "__module__")}
     ours = {name for name in ours if name.startswith("unmask.")}
-    assert ours == {"unmask.plain", "unmask.core.errors", "unmask.core.noise"}
+    assert ours == {"unmask.plain", "unmask.errors", "unmask.core.noise"}
 
 
 def test_its_schedule_is_the_cores_for_every_size_that_fits():

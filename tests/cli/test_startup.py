@@ -31,7 +31,7 @@ def ask(*words: str, code: str = ASK) -> str:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--help"], 0, "generate  Answer a prompt."),
+        (["--help"], 0, "Answer a prompt."),
         ([], 2, "Usage: unmask [OPTIONS] COMMAND"),
         (["genrate"], 2, "did you mean 'generate'?"),
         (["--version-of-what"], 2, "No such option"),

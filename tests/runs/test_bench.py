@@ -163,6 +163,39 @@ def test_a_contender_that_fails_is_named_and_the_others_go_on(bed: Bed, monkeypa
     assert trial(found, "ots")["seconds"]["n"] == 1
 
 
+def test_what_cannot_be_for_anyone_is_refused_at_once(bed: Bed):
+    with pytest.raises(UnmaskError, match="the model takes 512"):
+        Bench(Plan(Sizes(prompt=500, length=64), ("ots", "path"), repeat=1), bed)()
+
+
+def test_random_weights_take_as_many_steps_as_the_embedded_model_did(measured):
+    found = measured[0]
+    replay, sizes = found["replay"], SMALL
+    blocks = sum(replay["steps_a_block"].values()) + sum(replay["steps_an_ended_block"].values())
+    assert blocks == 2 * replay["problems"] == 6
+    assert 1 <= replay["mean_steps"] <= 16
+    steps = trial(found, "ots-cached-threshold")["split"]["steps"]
+    assert steps == min(sizes.schedule.steps, max(2, round(2 * replay["mean_steps"])))
+
+
+def test_without_that_model_threshold_writing_is_left_out(bed: Bed, monkeypatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError("lost")
+
+    monkeypatch.setattr("unmask.runs.bench.bench.measure", fail)
+    told: list[str] = []
+    found = Bench(Plan(SMALL, ("ots-cached", "ots-cached-threshold"), repeat=1), bed, told.append)()
+    assert [one["name"] for one in found["trials"]] == ["ots-cached"]
+    assert "watching the embedded model: failed (RuntimeError: lost)" in told
+
+
+def test_held_keys_and_values_leave_fewer_positions_to_compute(measured):
+    found = measured[0]
+    for held, whole in (("path-cached", "path"), ("ots-cached", "ots-unmerged")):
+        assert trial(found, held)["positions"] < trial(found, whole)["positions"]
+        assert trial(found, held)["flops"] < trial(found, whole)["flops"]
+
+
 def test_a_real_model_is_given_real_problems():
     bed = Bed.of_model(load("tiny"))
     sizes = Sizes(problems=3, length=8, block=8)

@@ -42,8 +42,6 @@ COMMANDS = {
     "train": "Train a model of the LLaDA family on the generated tasks.",
     "tree": "Show the tree a search grew: every candidate, its score, whose child it is, and what became of it.",
 }
-
-
 HELP = Path(__file__).with_name("help.json")  # what each says to --help, by its words; written by `make docs`
 
 

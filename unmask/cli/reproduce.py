@@ -48,6 +48,10 @@ def reproduce(
     length: Annotated[list[int] | None, _many("--length", "-l", metavar="N", help="Other lengths")] = None,
     benchmark: Annotated[list[str] | None, _many("--benchmark", metavar="NAME", help="Only this one")] = None,
     method: Annotated[list[str] | None, _many("--method", metavar="NAME", help="Only this row, such as ots")] = None,
+    grid: Annotated[
+        bool,
+        typer.Option("--grid", help="table-1: also search K and τ, chosen on other problems than the tested ones."),
+    ] = False,
     samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Draws of pass@k.")] = None,
     compact: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also pack the records, without texts, into one file each.")
@@ -64,6 +68,7 @@ def reproduce(
     device: options.Device = None,
     dtype: options.Dtype = None,
     precision: options.Precision = "highest",
+    compiled: options.Compile = False,
     json: options.Json = False,
 ) -> None:
     """Run the paper's experiments, by default on the embedded model, and print our figures beside the paper's.
@@ -83,6 +88,7 @@ def reproduce(
         benchmarks=benchmark or (),
         samples=samples,
         methods=method or (),
+        grid=grid,
     )
     if data_ is not None:
         data.use(data_)
@@ -92,7 +98,7 @@ def reproduce(
         return
     made = make_engine(engine, workers, address)
     words: dict[str, Any] = {"batch": batch, "device": device, "dtype": dtype, "prompts": prompts, "retry": retry}
-    words |= {"allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
+    words |= {"compiled": compiled, "allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
     words |= {"precision": one_of(Precision, "--precision", precision), "here": engine == "local"}
     with board() as watch:
         bench = Bench(made, watch=watch, **words)

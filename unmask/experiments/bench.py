@@ -11,6 +11,7 @@ import torch
 
 from unmask.experiments.cells import Part
 from unmask.experiments.setting import Setting
+from unmask.models import Model, load
 from unmask.runs.engines import Engine
 from unmask.runs.evaluation import Watcher, evaluate
 from unmask.runs.grid import Grid, make_grid
@@ -27,6 +28,7 @@ class Bench:
     device: str | None = None
     dtype: str | None = None
     precision: Precision = "highest"
+    compiled: bool = False
     prompts: str | None = None  # a file with another wording
     allow_code: bool = False
     sandbox: str | None = None
@@ -46,6 +48,7 @@ class Bench:
             device=self.device,
             dtype=self.dtype,
             precision=self.precision,
+            compiled=self.compiled,
             here=self.here,
             **self.allowed(part.task),
         )
@@ -54,6 +57,9 @@ class Bench:
     def place(self) -> str:
         """The device: a GPU where there is one, unless told otherwise."""
         return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+    def load(self, setting: Setting) -> Model:
+        return load(setting.model, self.place, self.dtype, compiled=self.compiled)
 
     def allowed(self, spec: str) -> dict[str, Any]:
         """What the user gave of a task's settings, of those that this task has."""

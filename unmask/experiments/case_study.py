@@ -12,7 +12,6 @@ from unmask.experiments.experiment import Experiment, Findings, Verdict
 from unmask.experiments.found import Found
 from unmask.experiments.methods import pick
 from unmask.experiments.setting import Setting
-from unmask.models import load
 from unmask.report.lineage import grow
 from unmask.report.tables import Entry, Table
 from unmask.report.tree import describe, tree_image
@@ -42,7 +41,7 @@ def measure(bench: Bench, setting: Setting) -> dict[str, Any]:
     (part,) = parts(setting)
     made = task.make(part.task)
     problem = Problem("case-study", ask(NUMBERS, TARGET), "", {"numbers": NUMBERS, "target": TARGET})
-    model = load(setting.model, bench.place, bench.dtype)
+    model = bench.load(setting)
     prompt = read_prompt(model, made.messages(problem))
     found = {}
     for method in part.methods:

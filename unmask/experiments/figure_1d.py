@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from unmask.experiments.cells import Part
 from unmask.experiments.experiment import Experiment, Findings, Verdict
 from unmask.experiments.found import Found
@@ -17,7 +19,8 @@ BENCHMARK, SOURCE = "MATH500", "Figure 1(d)"
 
 
 def parts(setting: Setting) -> list[Part]:
-    return tabled(setting, [BENCHMARK], pick(setting, "low-confidence", "random", "ots"), setting.axis)
+    methods = pick(setting, "low-confidence", "random", "ots")
+    return [replace(part, limit=setting.few) for part in tabled(setting, [BENCHMARK], methods, setting.axis)]
 
 
 def findings(found: Found) -> Findings:

@@ -68,10 +68,10 @@ def read(folder: Path) -> tuple[Asked, Found]:
 
 
 def pack_folder(folder: Path, path: Path) -> None:
-    write_lines(path, _packed(*read(folder)))
+    write_lines(path, packed(*read(folder)))
 
 
-def _packed(asked: Asked, found: Found) -> Iterator[dict[str, Any]]:
+def packed(asked: Asked, found: Found) -> Iterator[dict[str, Any]]:
     yield {"asked": asked.plain(), "measured": found.measured}
     for part, run in found.runs.items():
         yield {"part": part}

@@ -41,9 +41,16 @@ class Found:
                     return self._records.get((part.name, meaning(one.spec, length) or one.spec, length), [])
         return []
 
+    @cached_property
+    def _results(self) -> dict[tuple[str, str, int], Result | None]:
+        return {}
+
     def result(self, benchmark: str, method: str, length: int) -> Result | None:
-        found = self.records(benchmark, method, length)
-        return result_of(found) if found else None
+        where = (benchmark, method, length)
+        if where not in self._results:
+            found = self.records(*where)
+            self._results[where] = result_of(found) if found else None
+        return self._results[where]
 
     @property
     def benchmarks(self) -> list[str]:

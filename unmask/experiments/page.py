@@ -82,8 +82,8 @@ def _circumstances(found: Found) -> str:
     for run in list(found.runs.values())[:1]:
         spec, machine = run.spec, run.head["machine"]
         where = machine["gpu"] if spec["device"] == "cuda" else machine["platform"]
-        exact = "exact products" if spec["precision"] == "highest" else "products rounded to TF32"
-        said.append(f"{spec['dtype']} with {exact} on {where}, torch {machine['torch']}")
+        rounded = " with products in TF32" if spec["precision"] == "high" and spec["dtype"] == "float32" else ""
+        said.append(f"{spec['dtype']}{rounded} on {where}, torch {machine['torch']}")
     if found.runs:
         records = [record for run in found.runs.values() for record in run.records]
         seeds = sorted({record.seed for record in records})

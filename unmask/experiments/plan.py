@@ -42,7 +42,7 @@ def plan(experiment: Experiment, setting: Setting, device: str) -> list[Line]:
 def _lines(experiment: Experiment, setting: Setting, part: Part, device: str) -> Iterable[Line]:
     rate = rate_of(device, parameters(setting.model))
     known = setting.sizes.get(part.benchmark)
-    problems = min(size for size in (part.limit, known) if size is not None)
+    problems = min(size for size in (part.limit, known) if size is not None)  # endless tasks have a limit
     draws = len(part.seeds) * part.samples
     for method in part.methods:
         for length in part.lengths:
@@ -75,7 +75,7 @@ def rate_of(device: str, size: int) -> float:
     return LARGE_ON_GPU if size >= LARGE else SMALL_ON_GPU
 
 
-def totals(lines: Iterable[Line]) -> dict[str, float]:
+def totals(lines: Iterable[Line]) -> dict[str, int | float]:
     some = list(lines)
     return {"rows": sum(line.rows for line in some), "hours": sum(line.hours for line in some)}
 

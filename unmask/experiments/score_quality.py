@@ -15,7 +15,6 @@ from unmask.experiments.experiment import Experiment, Findings, Verdict
 from unmask.experiments.found import Found
 from unmask.experiments.methods import alone, pick
 from unmask.experiments.setting import Setting
-from unmask.models import load
 from unmask.report.quality import Quality, qualities, quality_image, quality_table
 from unmask.runs.candidates import BATCH, Candidate, Study
 from unmask.runs.generation import Generation
@@ -38,7 +37,7 @@ def parts(setting: Setting) -> list[Part]:
 
 def measure(bench: Bench, setting: Setting) -> dict[str, Any]:
     """By benchmark, every candidate of every search, without its text."""
-    model = load(setting.model, bench.place, bench.dtype)
+    model = bench.load(setting)
     found = {}
     for part in parts(setting):
         made = task.make(part.task, **bench.allowed(part.task))

@@ -33,6 +33,8 @@ class Setting:
     few: int | None = None  # problems where every one is drawn many times, or searched at every position
     repeats: int = 5  # of a timing
     metric: Metric = "ours"
+    grid: bool = False  # also search K and τ, chosen on other problems than the tested ones
+    tuning: Mapping[str, str] = field(default_factory=dict)  # by benchmark, the task they are chosen on
     prompt: int = 160  # positions before the answer, for estimates of time alone
     sizes: Mapping[str, int] = field(default_factory=lambda: PROBLEMS)  # problems there are, by benchmark
 
@@ -67,13 +69,19 @@ TINY = Setting(
     tabled=None,
     own=dict.fromkeys(BENCHMARKS, 64),
     temperature=1.0,
-    vote_temperature=1.0,
+    vote_temperature=0.7,
     passes=("Countdown",),
     samples=64,
     limit=1000,
     few=256,
     prompt=60,
     sizes={},
+    tuning={
+        "GSM8K": "mini-gsm(split=validation)",
+        "MATH500": "mini-math(split=validation)",
+        "Countdown": "countdown(split=validation)",
+        "HumanEval": "mini-code(split=validation)",
+    },
 )
 
 PUBLISHED = Setting(
@@ -93,6 +101,7 @@ PUBLISHED = Setting(
     vote_temperature=0.4,
     passes=("GSM8K", "MATH500", "HumanEval", "MBPP"),
     metric="d1",
+    tuning={"GSM8K": "gsm8k(split=train)"},  # the others have no problems but the tested ones
 )
 
 
@@ -105,9 +114,10 @@ def setting_for(
     benchmarks: Sequence[str] = (),
     samples: int | None = None,
     methods: Sequence[str] = (),
+    grid: bool = False,
 ) -> Setting:
     """The embedded model has its own; every other model gets the paper's."""
-    made = TINY if model == TINY.model else replace(PUBLISHED, model=model)
+    made = replace(TINY, grid=grid) if model == TINY.model else replace(PUBLISHED, model=model, grid=grid)
     if quick:
         made = _small(made)
     if limit is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unmask.experiments import tuning
 from unmask.experiments.cells import Part
 from unmask.experiments.experiment import Experiment, Findings, Verdict
 from unmask.experiments.found import Found
@@ -17,15 +18,17 @@ SOURCE = "Table 1"
 
 
 def parts(setting: Setting) -> list[Part]:
-    return tabled(setting, BENCHMARKS, ten(setting))
+    return tabled(setting, BENCHMARKS, ten(setting)) + (tuning.parts(setting, BENCHMARKS) if setting.grid else [])
 
 
 def findings(found: Found) -> Findings:
     said = paper("table-1")
     published = {model: {name: row["average"] for name, row in said["models"][model].items()} for model in MODELS}
+    tuned = [tuning.table(found)] if found.setting.grid else []
+    found = tuning.without(found)
     tables = [_benchmark(found, benchmark) for benchmark in found.benchmarks]
     tables += [averages(found, published), paired(found, "ots")]
-    return Findings(tables, verdicts(found))
+    return Findings(tables + tuned, verdicts(found))
 
 
 def _benchmark(found: Found, benchmark: str) -> Table:

@@ -23,7 +23,7 @@ from unmask.experiments.experiment import Experiment, Findings, Verdict
 from unmask.experiments.found import Found
 from unmask.experiments.paper import paper
 from unmask.experiments.setting import Setting
-from unmask.models import Model, load
+from unmask.models import Model
 from unmask.report.plots import Plot, Point
 from unmask.report.statistics import Estimate
 from unmask.report.tables import Entry, Table
@@ -62,7 +62,7 @@ def parts(setting: Setting) -> list[Part]:
 def measure(bench: Bench, setting: Setting) -> dict[str, Any]:
     """Seconds of each contender by length, a problem each; the first problem warms up and is timed again."""
     (part,) = parts(setting)
-    model = load(setting.model, bench.place, bench.dtype)
+    model = bench.load(setting)
     asked = task.make(part.task)
     problems = list(islice(asked.problems(), setting.repeats))
     prompts = [read_prompt(model, asked.messages(problem)) for problem in problems]

@@ -21,4 +21,4 @@ class Tiny:
         return WEIGHTS
 
     def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
-        return load_folder(WEIGHTS, device, dtype, name="tiny")
+        return load_folder(WEIGHTS, device, dtype or torch.float32, name="tiny")

@@ -25,12 +25,20 @@ brackets go from the lowest to the highest of n rounds, after one to warm up. Ra
 
 - *exact* contenders write the plain loop's tokens in float32; *approximate* ones need not. *without* leaves out savings
   that are otherwise always on.
-- *rows* and *positions* are those the network really computed, for one problem. *step* is the time of a denoising step,
-  *scoring* the share of all time that goes into scoring candidates.
+- *rows* and *positions* are those the network really computed, for one problem. *step* is the time of a denoising step
+  of all problems decoded together, *scoring* the share of all time that goes into scoring candidates.
 - On a CPU seconds are the processor's own, over all threads, which other work on the machine leaves alone.
 - *memory* is the most a contender takes beyond the weights; *of peak* compares its products with one large matrix
   product measured in the same run.
 - Weights of a *shape* are random numbers: they cost what trained ones cost and say nothing about quality.
+
+To measure on another machine, and to have its results on this page:
+
+```sh
+unmask bench --problems 4 --repeat 1
+unmask bench --shape llada-8b --sweep beams --sweep problems=1,16 --limit 260 --out docs/data/bench/gpu.json
+make performance
+```
 """
 
 
@@ -59,7 +67,9 @@ def section(stem: str, found: Found) -> str:
         f"one product of {peak['side']}² matrices runs at {peak['flops'] / 1e12:.3g} TFLOP/s. "
         f"Seed {found['plan']['seed']}. {found['note']}"
     ).strip()
-    parts = [f"## {found['model']} on {machine['device']}", said, f"```sh\n{command(found)}\n```"]
+    problems = found["plan"]["sizes"]["problems"]
+    title = f"## {found['model']} on {machine['device']}, {problems} problem{'s' * (problems > 1)}"
+    parts = [title, said, f"```sh\n{command(found)}\n```"]
     parts.append(f"![seconds a problem by contender, and growth](data/bench/{stem}.svg)")
     compared = bench.comparison(found)
     parts += [table_markdown(compared)[0], *_list(compared.notes), _who(found)]
@@ -72,8 +82,7 @@ def section(stem: str, found: Found) -> str:
 def command(found: Found) -> str:
     """What to type to have it measured again."""
     plan, sizes = found["plan"], found["plan"]["sizes"]
-    shaped = found["model"].partition("-")[0] in ("llada", "dream")
-    words = ["unmask bench", f"--shape {found['model']}" if shaped else f"--model {found['model']}"]
+    words = [f"unmask bench {'--shape' if found['random'] else '--model'} {found['model']}"]
     words.append(f"--device {found['machine']['kind']} --dtype {found['machine']['dtype']}")
     words += [
         f"--{name} {sizes[name]}" for name in ("problems", "prompt", "length", "block", "steps", "beams") if sizes[name]

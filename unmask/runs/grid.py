@@ -137,7 +137,7 @@ def make_grid(
         tuple(dict.fromkeys(lengths or [_own_length(names, chosen)])),
         seeds=tuple(dict.fromkeys(seeds)),
         device=choose_device(chosen).type if here else torch.device(chosen).type,
-        dtype=_dtype(dtype, chosen, here),
+        dtype=_dtype(dtype or ("float32" if all(map(registered, names)) else None), chosen, here),
         **more,
     )
 

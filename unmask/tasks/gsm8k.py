@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from unmask.tasks.benchmark import Benchmark, judged
 from unmask.tasks.data import Source
@@ -30,16 +30,22 @@ LONGEST = 300  # digits; more is no answer, and slow to compare
 @task("gsm8k")
 @dataclass(frozen=True)
 class GSM8K(Benchmark):
-    source: ClassVar[Source] = Source("gsm8k/test.jsonl", "openai/gsm8k", ("main/test-00000-of-00001.parquet",))
+    sources: ClassVar[dict[str, Source]] = {
+        split: Source(f"gsm8k/{split}.jsonl", "openai/gsm8k", (f"main/{split}-00000-of-00001.parquet",))
+        for split in ("test", "train")
+    }
     wording: ClassVar[Prompt] = Prompt(
         "Solve the word problem. Work through it step by step inside <reasoning></reasoning>, then give the "
         "final number, and nothing else, as \\boxed{number} inside <answer></answer>."
     )
 
+    split: Literal["test", "train"] = "test"  # settings are chosen on training problems
+
     def problems(self) -> list[Problem]:
-        golds = [(row["question"], gold(row["answer"])) for row in self.source.rows()]
+        golds = [(row["question"], gold(row["answer"])) for row in self.sources[self.split].rows()]
+        name = "gsm8k" if self.split == "test" else f"gsm8k-{self.split}"
         return [
-            Problem(f"gsm8k/{place}", question, f"<answer>\\boxed{{{number}}}</answer>", {"answer": number})
+            Problem(f"{name}/{place}", question, f"<answer>\\boxed{{{number}}}</answer>", {"answer": number})
             for place, (question, number) in enumerate(golds)
         ]
 

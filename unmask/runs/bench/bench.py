@@ -46,6 +46,7 @@ class Bench:
             "version": VERSION,
             "unmask": __version__,
             "model": self.bed.name,
+            "random": self.bed.model is None,  # weights: the model is then a shape
             "parameters": self.bed.network.module.shape.parameters,
             "machine": machine(self.bed),
             "note": self.note,
@@ -110,22 +111,33 @@ class Bench:
                 ran = CONTENDERS[outcome.trial.contender].run(self.bed, prompts, sizes, self.plan.seed)
                 clock.wait(device)
                 return ran, clock.now(device) - began, time.perf_counter() - wall
-        except UnmaskError:
-            raise
         except Exception as error:
-            outcome.error = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-            log.exception("%s failed", outcome.trial.name)
-            self.tell(f"{outcome.trial.name}: failed ({outcome.error})")
+            if isinstance(error, UnmaskError) and not any(one.seconds for one in self.outcomes):
+                raise  # what was asked for cannot be, for anyone
+            outcome.error = self._failed(outcome.trial.name, error)
             return None
+
+    def _failed(self, what: str, error: Exception) -> str:
+        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        log.error("%s failed", what, exc_info=error)
+        self.tell(f"{what}: failed ({said})")
+        return said
 
     def _replay(self) -> None:
         """Before a contender needs it: how many steps threshold writing takes where weights can be sure."""
-        if "ots-cached-threshold" in self.plan.contenders and self.bed.model is None:
-            sizes = self.plan.sizes
-            decoder = OrderTokenSearch(sizes.beams, temperature=sizes.temperature, sure=SURE)
-            self.about["replay"] = measure(decoder, self.bed.device, self.plan.watched, self.plan.seed)
-            self.bed = replace(self.bed, replay=self.about["replay"]["mean_steps"])
-            self.tell(f"threshold writing takes {self.bed.replay:.1f} steps a block of the embedded model's")
+        name, sizes = "ots-cached-threshold", self.plan.sizes
+        if name not in self.plan.contenders or self.bed.model is not None:
+            return
+        decoder = OrderTokenSearch(sizes.beams, temperature=sizes.temperature, sure=SURE)
+        try:
+            found = measure(decoder, self.bed.device, self.plan.watched, self.plan.seed)
+        except Exception as error:
+            self._failed("watching the embedded model", error)
+            self.plan = replace(self.plan, contenders=tuple(one for one in self.plan.contenders if one != name))
+            return
+        self.about["replay"] = found
+        self.bed = replace(self.bed, replay=found["mean_steps"])
+        self.tell(f"with threshold writing a block of the embedded model's takes {found['mean_steps']:.1f} steps")
 
     def _agree(self) -> None:
         """Of exact contenders that ran: what rounding made of them."""

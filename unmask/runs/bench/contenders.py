@@ -18,6 +18,8 @@ from unmask.runs.bench.plan import Sizes
 from unmask.runs.bench.savings import WholeHead
 from unmask.runs.bench.work import Tally, Work, tallied
 
+SURE = 0.9  # probability at which threshold writing writes
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -29,7 +31,6 @@ class Ran:
     spans: dict[str, float] | None = None  # seconds of denoising and scoring
 
 
-SURE = 0.9  # probability above which threshold writing writes
 Run = Callable[[Bed, list[list[int]], Sizes, int], Ran]  # prompts, seed
 Kind = Literal["plain", "exact", "approximate", "without"]
 
@@ -70,7 +71,7 @@ class Ours:
     compiled: bool = False
     cache: Cache = "none"
     batched: bool = True  # problems together
-    merged: bool = True  # identical rows once; on a GPU this is left out anyway
+    merged: bool = True  # identical rows once
     whole_head: bool = False
 
     def __call__(self, bed: Bed, prompts: list[list[int]], sizes: Sizes, seed: int) -> Ran:
@@ -109,6 +110,10 @@ def _threshold(bed: Bed, sizes: Sizes) -> Decoder:
     return OrderTokenSearch(sizes.beams, sizes.block, steps, sizes.temperature, sure=sure)
 
 
+def _cached(about: str, decoder: Callable[[Bed, Sizes], Decoder]) -> Contender:
+    return Contender(about, "approximate", Ours(decoder, cache="dual"), prepares=True, keeps=True)
+
+
 _OURS = Ours(_search)
 CONTENDERS: dict[str, Contender] = {
     "plain-path": Contender(
@@ -118,27 +123,9 @@ CONTENDERS: dict[str, Contender] = {
     "path": Contender("low-confidence", "exact", Ours(_path)),
     "ots": Contender("Order-Token Search, every exact saving on", "exact", _OURS),
     "ots-compiled": Contender("the same, its layers compiled", "exact", replace(_OURS, compiled=True), prepares=True),
-    "path-cached": Contender(
-        "low-confidence, keys and values held outside the block",
-        "approximate",
-        Ours(_path, cache="dual"),
-        prepares=True,
-        keeps=True,
-    ),
-    "ots-cached": Contender(
-        "Order-Token Search, keys and values held outside the block; before it only while candidates are scored",
-        "approximate",
-        Ours(_search, cache="dual"),
-        prepares=True,
-        keeps=True,
-    ),
-    "ots-cached-threshold": Contender(
-        f"the same, and every position that is at least {SURE:g} sure written at once",
-        "approximate",
-        Ours(_threshold, cache="dual"),
-        prepares=True,
-        keeps=True,
-    ),
+    "path-cached": _cached("low-confidence, keys and values held outside the block", _path),
+    "ots-cached": _cached("Order-Token Search, the same held; while candidates are scored only what precedes", _search),
+    "ots-cached-threshold": _cached(f"and every draw of at least {SURE:g} probability written at once", _threshold),
     "ots-alone": Contender("one problem at a time", "without", replace(_OURS, batched=False)),
     "ots-unmerged": Contender(
         "and identical rows computed again", "without", replace(_OURS, batched=False, merged=False)
@@ -152,7 +139,6 @@ LADDER = ("ots", "ots-alone", "ots-unmerged", "ots-whole-head", "plain-ots")  # 
 
 def usual(device: torch.device) -> tuple[str, ...]:
     """The contenders nobody has to name: a CPU tells each saving apart, a GPU has layers worth compiling."""
-    spared = (
-        ("ots-compiled",) if device.type == "cpu" else tuple(n for n in CONTENDERS if CONTENDERS[n].kind == "without")
-    )
+    without = {name for name, one in CONTENDERS.items() if one.kind == "without"}
+    spared = {"ots-compiled"} if device.type == "cpu" else without
     return tuple(name for name in CONTENDERS if name not in spared)

@@ -1,0 +1,138 @@
+"""Experiments ask for the paper's cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.tasks.conftest import data  # noqa: F401  a fixture
+from unmask.core import UnmaskError, decoder
+from unmask.experiments import EXPERIMENTS, find
+from unmask.experiments.cells import TEN, Part
+from unmask.experiments.methods import ten
+from unmask.experiments.plan import plan, totals
+from unmask.experiments.setting import PROBLEMS, PUBLISHED, TINY, setting_for
+from unmask.tasks import task
+
+
+def names(parts: list[Part]) -> set[tuple[str, str, int]]:
+    return {
+        (part.benchmark, method.name, length) for part in parts for method in part.methods for length in part.lengths
+    }
+
+
+def test_every_experiment_has_cells_on_both_settings():
+    for experiment in EXPERIMENTS.values():
+        for setting in (TINY, PUBLISHED):
+            for part in experiment.parts(setting):
+                for method in part.methods:
+                    for length in part.lengths:
+                        assert decoder.make(method.spec).resolved(length).rows(length) > 0
+
+
+def test_table_1_is_ten_methods_by_four_benchmarks_by_four_lengths():
+    cells = names(find("table-1").parts(PUBLISHED))
+    assert len(cells) == 10 * 4 * 4
+    assert {name for _, name, _ in cells} == set(TEN)
+    assert {length for _, _, length in cells} == {64, 128, 256, 512}
+    random = [part for part in find("table-1").parts(PUBLISHED) if part.methods[0].name == "random"]
+    assert all(len(part.seeds) == 3 for part in random)
+
+
+def test_a_vote_costs_what_a_search_does():
+    specs = {method.name: decoder.make(method.spec) for method in ten(PUBLISHED)}
+    for length in PUBLISHED.axis:
+        assert specs["low-confidence-vote"].rows(length) == specs["ots"].rows(length) == 5 * length // 2
+        assert specs["ar-vote"].rows(length) == 3 * length
+        assert specs["ar-beam"].rows(length) == 20 * length
+
+
+def test_sudoku_has_every_method_but_plain_random():
+    cells = names(find("sudoku").parts(PUBLISHED))
+    assert {name for _, name, _ in cells} == set(TEN) - {"random"}
+    assert len(cells) == 9 * 4
+
+
+def test_pass_at_k_writes_one_block_in_free_order_at_temperature_0_8():
+    parts = find("pass-at-k").parts(PUBLISHED)
+    assert [part.benchmark for part in parts] == ["GSM8K", "MATH500", "HumanEval", "MBPP"]
+    assert {part.samples for part in parts} == {256}
+    specs = {method.spec for part in parts for method in part.methods}
+    assert specs == {
+        "low-confidence(block=256, temperature=0.8)",
+        "random(block=256, temperature=0.8)",
+        "left-to-right(block=1, temperature=0.8)",
+    }
+
+
+def test_the_other_cells_are_the_paper_s():
+    assert {length for _, _, length in names(find("table-2").parts(PUBLISHED))} == {256}
+    (temperature,) = find("temperature").parts(PUBLISHED)
+    assert [method.spec for method in temperature.methods] == [
+        "ots(beams=1, temperature=0.0)",
+        "ots(beams=1, temperature=0.4)",
+        "ots(beams=5, temperature=0.4)",
+    ]
+    assert temperature.lengths == (128,)
+    (blocks,) = find("block-size").parts(PUBLISHED)
+    assert [method.name for method in blocks.methods] == [f"block-{2**power}" for power in range(8)]
+    steps = [decoder.make(method.spec).resolved(128).steps for method in blocks.methods]  # type: ignore[attr-defined]
+    assert steps == [128] + [64] * 7
+    beams, ar, random = find("nfe-scaling").parts(PUBLISHED)
+    assert [method.name for method in beams.methods] == [f"ots-{k}" for k in range(1, 7)]
+    most = decoder.make(beams.methods[-1].spec).rows(128)
+    assert abs(ar.samples * 128 - most) <= 64
+    assert abs(random.samples * 64 - most) <= 32
+
+
+def test_two_benchmarks_with_one_task_are_asked_once():
+    assert TINY.chosen("HumanEval", "MBPP") == ["HumanEval"]
+    assert PUBLISHED.chosen("HumanEval", "MBPP") == ["HumanEval", "MBPP"]
+
+
+def test_quick_is_small():
+    small = setting_for("tiny", quick=True)
+    for experiment in EXPERIMENTS.values():
+        for part in experiment.parts(small):
+            assert max(part.lengths) <= 64
+            assert part.limit is not None
+            assert part.limit <= 4
+            assert part.samples <= 16
+    assert [part.benchmark for part in find("pass-at-k").parts(small)] == ["Countdown"]
+
+
+def test_other_lengths_methods_and_benchmarks_can_be_asked_for():
+    asked = setting_for("tiny", lengths=[16, 24], benchmarks=["Countdown"], methods=["ots"], limit=3)
+    assert names(find("table-1").parts(asked)) == {("Countdown", "ots", 16), ("Countdown", "ots", 24)}
+    assert names(find("table-2").parts(asked)) == {("Countdown", "ots", 16)}
+    with pytest.raises(UnmaskError, match="did you mean 'Countdown'"):
+        setting_for("tiny", benchmarks=["countdown"])
+    with pytest.raises(UnmaskError, match="did you mean 'ots'"):
+        find("table-1").parts(setting_for("tiny", methods=["otz"]))
+    with pytest.raises(UnmaskError, match="did you mean 'table-1'"):
+        find("table1")
+
+
+def test_the_plan_of_table_1_is_the_cluster_page_s_arithmetic():
+    lines = plan(find("table-1"), replace(PUBLISHED, seeds=(0,)), "cuda")
+    assert totals(lines)["hours"] == pytest.approx(422.0, rel=0.01)
+
+
+def test_the_numbers_of_problems_are_those_of_the_files(data: Path):  # noqa: F811
+    for benchmark, spec in PUBLISHED.tasks.items():
+        assert len(list(task.make(spec).problems())) == PROBLEMS[benchmark], benchmark
+
+
+def test_the_grid_chooses_on_other_problems_than_it_tests_on():
+    parts = [part for part in find("table-1").parts(setting_for("tiny", grid=True)) if " · " in part.benchmark]
+    assert len(parts) == 2 * 4
+    for others, tested in zip(parts[::2], parts[1::2], strict=True):
+        assert "split=validation" in others.task
+        assert task.spec(task.make(tested.task)).count("split=test") == 1
+        assert len(others.methods) == len(tested.methods) == 15
+    published = find("table-1").parts(setting_for("GSAI-ML/LLaDA-1.5", grid=True))
+    assert {part.task for part in published if " · others" in part.benchmark} == {"gsm8k(split=train)"}
+    with pytest.raises(UnmaskError, match="nothing to choose on: known: GSM8K"):
+        find("table-1").parts(setting_for("GSAI-ML/LLaDA-1.5", grid=True, benchmarks=["MATH500"]))

@@ -1,0 +1,112 @@
+"""Claims are judged by the records, and can go either way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.experiments.made_up import found, setting
+from unmask.experiments import find
+from unmask.experiments.cells import TEN
+from unmask.report.statistics import Comparison, joint
+
+
+def outcomes(name: str, skill: dict[str, float], **changes: Any) -> dict[str, str]:
+    made = setting(**changes)
+    verdicts = find(name).findings(found(name, skill, made)).verdicts
+    return {verdict.claim: verdict.outcome for verdict in verdicts}
+
+
+def test_table_1_holds_where_the_search_is_best_and_not_where_it_is_worst():
+    others = dict.fromkeys(TEN, 0.4)
+    good = outcomes("table-1", others | {"ots": 0.8})
+    assert set(good.values()) == {"holds"}
+    bad = outcomes("table-1", others | {"ots": 0.1})
+    assert set(bad.values()) == {"does not hold"}
+    assert len(good) == 1 + 1 + 4 + 1 + 1 + 2
+
+
+def test_a_difference_within_noise_is_not_decided():
+    assert "not decided" in outcomes("table-1", dict.fromkeys(TEN, 0.5)).values()
+
+
+def test_methods_that_were_not_asked_are_not_judged():
+    claims = outcomes("table-1", {"ots": 0.9, "low-confidence": 0.1}, methods=("ots", "low-confidence"))
+    assert claims["OTS is above low-confidence on GSM8K (paper: +3.1)"] == "holds"
+    assert claims["OTS is above AR with beam search"] == "not asked"
+
+
+def test_one_length_that_goes_the_other_way_breaks_figure_1d():
+    claim = "OTS is above Low-confidence at every length"
+    assert outcomes("figure-1d", {"ots": 0.9, "low-confidence": 0.3, "random": 0.3})[claim] == "holds"
+    assert outcomes("figure-1d", {"ots": 0.2, "low-confidence": 0.8, "random": 0.3})[claim] == "does not hold"
+
+
+def test_pass_at_k_knows_both_halves_of_its_claim():
+    claims = outcomes("pass-at-k", {"low-confidence": 0.6, "random": 0.1, "ar": 0.1})
+    assert claims["Countdown: low-confidence has the best pass@1"] == "holds"
+    assert claims["Countdown: it is overtaken as k grows"] == "does not hold"
+    claims = outcomes("pass-at-k", {"low-confidence": 0.05, "random": 0.3, "ar": 0.3})
+    assert claims["Countdown: low-confidence has the best pass@1"] == "does not hold"
+    assert claims["Countdown: it is overtaken as k grows"] == "holds"
+
+
+def test_nfe_scaling_compares_at_matched_compute():
+    strong = {f"ots-{k}": 0.2 + 0.12 * k for k in range(1, 7)}
+    assert set(outcomes("nfe-scaling", strong | {"ar": 0.3, "random": 0.3}).values()) == {"holds"}
+    weak = {f"ots-{k}": 0.5 - 0.08 * k for k in range(1, 7)}
+    assert set(outcomes("nfe-scaling", weak | {"ar": 0.9, "random": 0.9}).values()) == {"does not hold"}
+
+
+def test_block_sizes_are_flat_or_not():
+    flat = "Blocks between 2 and half the answer stay within ± 1.5 points"
+    ends = "A block of 1 and one block for the whole answer are below the blocks between"
+    steep = {f"block-{2**power}": 0.1 + 0.15 * power for power in range(6)}
+    claims = outcomes("block-size", steep | {"block-1": 0.05, "block-64": 0.05})
+    assert (claims[flat], claims[ends]) == ("does not hold", "holds")
+    claims = outcomes("block-size", {"block-1": 0.95, "block-64": 0.95})
+    assert claims[ends] == "does not hold"
+
+
+def test_sudoku_beats_chance_or_does_not():
+    claim = "No decoder fills cells better than chance (25 %)"
+    assert outcomes("sudoku", dict.fromkeys(TEN, 0.05))[claim] == "holds"
+    assert outcomes("sudoku", dict.fromkeys(TEN, 0.05) | {"ots": 0.9})[claim] == "does not hold"
+    assert outcomes("sudoku", dict.fromkeys(TEN, 0.25))[claim] == "not decided"
+
+
+def test_the_temperature_s_share_is_told_from_the_search_s():
+    claims = list(outcomes("temperature", {"greedy": 0.3, "sampled": 0.3, "ots": 0.8}).values())
+    assert claims[:2] == ["holds", "holds"]
+    claims = list(outcomes("temperature", {"greedy": 0.1, "sampled": 0.6, "ots": 0.6}).values())
+    assert claims[1:] == ["holds", "holds"]
+
+
+def test_table_2_counts_the_rows_that_were_asked():
+    claims = outcomes("table-2", {"ots": 0.8, "order-search": 0.3, "token-search": 0.1})
+    assert list(claims.values()) == ["holds"] * 3
+
+
+def test_paired_differences_are_joined_with_their_errors():
+    def part(difference: float, error: float) -> Comparison:
+        return Comparison(100, 0.5, 0.5 + difference, difference, error, 0.0, 0.0, 10, 5, 0.25)
+
+    assert joint([]) is None
+    one = joint([part(0.1, 0.05)])
+    assert one is not None
+    assert (one.difference, one.error, one.p) == (0.1, 0.05, 0.25)
+    two = joint([part(0.1, 0.03), part(0.3, 0.04)])
+    assert two is not None
+    assert two.difference == pytest.approx(0.2)
+    assert two.error == pytest.approx(0.025)
+    assert two.p == pytest.approx(1.2441921148543e-15, rel=1e-6)
+
+
+def test_the_grid_s_choice_is_made_on_other_problems_and_hindsight_is_called_so():
+    made = found("table-1", {"ots-5-0.8": 0.95}, setting(grid=True, benchmarks=("Countdown",)))
+    findings = find("table-1").findings(made)
+    (row,) = findings.tables[-1].rows
+    assert [entry.text for entry in row[:1] + row[2:3] + row[5:6]] == ["Countdown", "K=5, τ=0.8", "K=5, τ=0.8"]
+    assert findings.tables[-1].head[-1] == "best on test"
+    assert all("others" not in table.title for table in findings.tables)
