@@ -100,6 +100,7 @@ def test_quick_is_small():
             assert part.limit is not None
             assert part.limit <= 4
             assert part.samples <= 16
+            assert all(getattr(decoder.make(method.spec), "beams", 1) <= 4 for method in part.methods)
     assert [part.benchmark for part in find("pass-at-k").parts(small)] == ["Countdown"]
 
 

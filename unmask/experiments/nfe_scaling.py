@@ -29,7 +29,7 @@ def parts(setting: Setting) -> list[Part]:
         return []
     length = setting.at(BENCHMARK, LENGTH)
     warm = f"temperature={setting.temperature}"
-    beams = [Method(f"ots-{k}", f"OTS, {k} beams", f"ots(beams={k}, {warm})") for k in BEAMS]
+    beams = [Method(f"ots-{k}", f"OTS, {k} beams", f"ots(beams={k}, {warm})") for k in BEAMS if k <= setting.most_beams]
     warm = f"temperature={setting.vote_temperature}"
     paths = [
         Method("ar", "AR", f"left-to-right(block=1, {warm})"),

@@ -25,6 +25,7 @@ class Setting:
     benchmarks: tuple[str, ...] = BENCHMARKS  # that are asked at all
     methods: tuple[str, ...] = ()  # rows that are asked at all; every one without it
     beams: int = 4  # K
+    most_beams: int = 8  # where an experiment has a K of its own
     votes: int = 5  # samples that cost about what a search does
     ar_votes: int = 3  # of left to right, each of which costs twice as much
     seeds: tuple[int, ...] = (0, 1, 2)  # of random order, whose figures are means over them
@@ -137,4 +138,4 @@ def _small(made: Setting) -> Setting:
     """Enough to see that everything works, too little to say anything."""
     own = dict.fromkeys(BENCHMARKS, 32) | {"Sudoku": 48}
     small = replace(made, axis=(32,), tabled=None, own=own, limit=4, few=4, samples=16, repeats=2, seeds=(0,))
-    return replace(small, passes=("Countdown",))
+    return replace(small, passes=("Countdown",), most_beams=4)

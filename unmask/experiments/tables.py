@@ -56,7 +56,10 @@ def averages(found: Found, published: Mapping[str, Mapping[str, float]], counted
         theirs = [published[model].get(method.name) for model in published]
         beside = [Entry("–" if value is None else f"{value:.1f}") for value in theirs]
         body.append((Entry(method.label), *map(entry, estimates), entry(whole), *beside))
-    return Table("average", f"averages, {_SAID[counted]}, %", head, ranked(body, range(1, len(benchmarks) + 2)))
+    sizes = {found.accuracy(benchmark, method.name).n for method in found.methods for benchmark in benchmarks} - {0}
+    notes = ("Not every row has the same problems: like for like is the paired comparison alone.",) * (len(sizes) > 1)
+    title = f"averages, {_SAID[counted]}, %"
+    return Table("average", title, head, ranked(body, range(1, len(benchmarks) + 2)), notes)
 
 
 def paired(found: Found, after: str, counted: str = "right") -> Table:

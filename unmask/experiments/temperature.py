@@ -22,11 +22,11 @@ def parts(setting: Setting) -> list[Part]:
     """One beam is a plain path: the search then has nothing to choose from."""
     if not setting.chosen(BENCHMARK):
         return []
-    warm = setting.temperature
+    warm, beams = setting.temperature, min(BEAMS, setting.most_beams)
     methods = [
         Method("greedy", "K=1, τ=0", "ots(beams=1, temperature=0.0)"),
         Method("sampled", f"K=1, τ={warm}", f"ots(beams=1, temperature={warm})"),
-        Method("ots", f"K={BEAMS}, τ={warm}", f"ots(beams={BEAMS}, temperature={warm})"),
+        Method("ots", f"K={beams}, τ={warm}", f"ots(beams={beams}, temperature={warm})"),
     ]
     part = alone(setting, BENCHMARK, asked(setting, methods), setting.at(BENCHMARK, LENGTH))
     return [replace(part, limit=setting.limit)]

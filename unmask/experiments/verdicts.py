@@ -52,4 +52,7 @@ def figure(found: Joint) -> str:
 
 
 def chance(p: float) -> str:
+    """Below a millionth neither the normal law nor a sum of floats has digits worth showing."""
+    if p < 1e-6:
+        return "p < 1e-06"
     return f"p = {p:.3f}" if p >= 0.001 else f"p = {p:.0e}"
