@@ -158,14 +158,17 @@ def _replay(found: Found) -> list[str]:
     one = found["replay"]
     if not one:
         return []
-    steps = ", ".join(f"{count} blocks in {number}" for number, count in one["steps_a_block"].items())
-    writes = ", ".join(f"{number} ({count} times)" for number, count in one["writes_a_step"].items())
+    steps, writes = (
+        ", ".join(f"{number} ({count})" for number, count in one[what].items())
+        for what in ("steps_a_block", "writes_a_step")
+    )
     return [
         f"Random weights are never sure, so threshold writing is replayed: `{one['model']}` took "
         f"{one['mean_steps']:.2f} steps a block that holds text, on {one['problems']} validation problems "
-        f"({', '.join(one['tasks'])}; L={one['length']}, seed {one['seed']}), and the shape takes as many. "
-        "A model that is less sure takes more. "
-        f"Steps of those blocks: {steps}. Positions written a step, over all blocks: {writes}."
+        f"({', '.join(one['tasks'])}; L={one['length']}, seed {one['seed']}), one problem at a time, and the shape "
+        "takes as many. A model that is less sure takes more. "
+        f"Steps of those blocks, and how many took them: {steps}. "
+        f"Positions that a step wrote, over all blocks, and how often: {writes}."
     ]
 
 
