@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 from torch import Tensor
 
 from tests.decoders.examples import specs
 from tests.decoders.test_laws import LENGTH, PROMPTS, texts
-from unmask.core import Canvas, Decoded, Denoiser, decode, decoder
+from tests.models.test_cache import frozen, kept_columns
+from unmask.core import Beliefs, Canvas, Decoded, Denoiser, decode, decoder
 from unmask.models.cache import cached
 from unmask.models.graphs import Graphs
 from unmask.models.load import load
@@ -50,6 +52,57 @@ def test_it_asks_the_rows_of_a_plain_decoding_and_computes_no_more_positions(spe
         assert result.cost.positions <= result.cost.distinct * (result.canvas.width - int(result.canvas.pad[0]))
 
 
+class Frozen:
+    """What a cache stands for, without one: each question is a slow forward of each row, from the definition."""
+
+    def __init__(self, network: Network, keep: str, held: tuple[Canvas, Tensor, Tensor] | None = None):
+        self.network, self.keep, self.held = network, keep, held
+        self.mask_id, self.context = network.mask_id, network.context
+        self.device, self.dtype = network.device, network.dtype
+
+    def hold(self, canvas: Canvas, fresh: Tensor) -> Denoiser:
+        if self.held is None:
+            return Frozen(self.network, self.keep, (canvas, torch.arange(len(canvas)), fresh))
+        then, rows, _ = self.held
+        return Frozen(self.network, self.keep, (then, rows[canvas.source], fresh))
+
+    def __call__(self, canvas: Canvas, at: Tensor) -> Beliefs:
+        assert self.held is not None
+        then, rows, fresh = self.held
+        whole = []
+        for row, source in enumerate(canvas.source.tolist()):
+            pad, came = int(canvas.pad[row]), int(rows[source])
+            mine = kept_columns(canvas, row, fresh[source].expand(len(canvas), -1), self.keep)
+            logits = frozen(self.network.module, then.tokens[came, pad:], canvas.tokens[row, pad:], mine)
+            whole.append(logits[at[row] - pad])
+        flat = torch.stack(whole).flatten(0, 1)
+        return Beliefs(flat.__getitem__, (at.shape[0], at.shape[1]), flat.shape[1], self.mask_id, self.device)
+
+
+@every_cache
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "low-confidence(block=3, temperature=0.7)",
+        "threshold(sure=0.3, block=3)",
+        "ots(beams=3, block=3, temperature=1)",
+        "ots(beams=2, block=2, temperature=1, likelihood=all-blocks)",
+        "ots(beams=2, block=3, steps=6, temperature=1, interval=2)",
+        "ots(beams=2, block=3, steps=6, temperature=1, sure=0.3)",
+        "ots(beams=2, block=1, temperature=1)",
+        "order-search(beams=2, block=3)",
+    ],
+)
+def test_a_cached_decoding_writes_what_frozen_forwards_write(spec: str, keep: str):
+    network = load("toy-transformer(letters=7, width=8, layers=2, heads=2)", dtype="float64").denoiser
+    assert isinstance(network, Network)
+    prompts = [[0, 1, 2], [3, 7, 1, 6]]  # 7 is the mask: the second has a gap
+    found = run(spec, cached(network, keep), prompts, seed=5)  # type: ignore[arg-type]
+    want = run(spec, Frozen(network, keep), prompts, seed=5)
+    assert texts(found) == texts(want)
+    assert [r.score for r in found] == [pytest.approx(r.score, abs=1e-9) for r in want]
+
+
 def repeatable(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
     """What a graph does, on a CPU: the same run again, into the same place."""
     hidden = run()
@@ -70,7 +123,7 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> Network:
     return made
 
 
-@every_cache
+@pytest.mark.parametrize("keep", ["none", *KEEPS])
 @every_decoder
 def test_graphs_and_rarer_merging_change_nothing(spec: str, keep: str, replayed: Network):
     found = run(spec, cached(replayed, keep), PROMPTS, seed=3)  # type: ignore[arg-type]

@@ -106,7 +106,7 @@ class Canvas:
         self, at: Columns, tokens: AtTokens, where: AtBool, step: int | Int[Tensor, "row 1"], logp: AtFloat
     ) -> Canvas:
         """Replace masks by tokens at the columns where `where` holds."""
-        steps = torch.as_tensor(step, device=at.device).expand_as(at)
+        steps = torch.full_like(at, step) if isinstance(step, int) else step.expand_as(at)  # a copy would wait
         return replace(
             self,
             tokens=_put(self.tokens, at, tokens, where),

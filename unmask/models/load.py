@@ -29,8 +29,8 @@ def load(
     """A model by its registered name (`toy-chain(seed=3)`), its folder, or its hub id (`GSAI-ML/LLaDA-8B-Instruct`).
 
     Weights come onto `device` in `dtype`: unless said, float32 on a CPU and for registered models, bfloat16 elsewhere.
-    `revision` is a branch, tag or commit of a hub id. `compiled` fuses the layers' small operations, on a GPU: each new kind of shape then
-    waits some seconds for the compiler.
+    `revision` is a branch, tag or commit of a hub id. `compiled` fuses the layers' small operations, on a GPU: each new
+    kind of shape then waits some seconds for the compiler.
     """
     found = _load(name, choose_device(device), dtype, revision)
     if compiled:
