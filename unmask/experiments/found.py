@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from unmask.experiments.cells import TEN, Method, Part
-from unmask.experiments.setting import Setting
+from unmask.experiments.setting import PUBLISHED, Setting
 from unmask.report.labels import meaning
 from unmask.report.results import Result, result_of
 from unmask.report.statistics import Comparison, Estimate, across, compare, together
@@ -70,6 +70,11 @@ class Found:
     def label(self, name: str) -> str:
         methods = (method for part in self.parts for method in part.methods)
         return next((method.label for method in methods if method.name == name), name)
+
+    def shown(self, benchmark: str) -> str:
+        """The benchmark's name, or that of the task that stands for it: a figure of one is none of the other."""
+        task = self.setting.tasks.get(benchmark, benchmark)
+        return benchmark if task == PUBLISHED.tasks.get(benchmark) else task
 
     def results(self, benchmark: str, method: str) -> dict[int, Result]:
         """By length; empty unless every length is there."""

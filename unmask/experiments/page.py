@@ -24,7 +24,9 @@ HEAD = """# Results
 What the paper's experiments give here, beside the paper's own figures. Accuracy is in percent ± its standard error
 over problems; **best**, <u>second</u>; rows are the paper's NFE ÷ L. A claim *holds* or *does not hold* where a
 two-sided paired test says so at 5 %, else it is *not decided*; no test is corrected for how many there are. Settings
-were chosen on validation problems, never on these. [How to run them](reproduce.md)."""
+were chosen on validation problems, never on these. On the embedded model generated families stand for the benchmarks
+(mini-gsm for GSM8K, mini-math for MATH500, mini-code for HumanEval): their figures do not compare with the paper's,
+only the differences between decoders do. [How to run them](reproduce.md)."""
 
 
 def pages(docs: Path) -> dict[str, bytes]:

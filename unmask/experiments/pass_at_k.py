@@ -90,8 +90,8 @@ def _verdicts(found: Found, benchmark: str) -> list[Verdict]:
         return Verdict(claim, SOURCE, outcome(result), said)
 
     return [
-        ahead(1, "low-confidence", best(1), f"{benchmark}: low-confidence has the best pass@1"),
-        ahead(most, best(most), "low-confidence", f"{benchmark}: it is overtaken as k grows"),
+        ahead(1, "low-confidence", best(1), f"{found.shown(benchmark)}: low-confidence has the best pass@1"),
+        ahead(most, best(most), "low-confidence", f"{found.shown(benchmark)}: it is overtaken as k grows"),
     ]
 
 

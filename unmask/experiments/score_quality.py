@@ -64,15 +64,15 @@ def findings(found: Found) -> Findings:
         measured = qualities(map(_candidate, said))
         title = f"{benchmark} · {found.setting.tasks[benchmark]} · right above wrong, AUC"
         tables.append(quality_table(measured, title))
-        verdicts.append(_verdict(benchmark, measured))
+        verdicts.append(_verdict(found.shown(benchmark), measured))
         for kind in ("svg", "png"):
             name = f"{found.setting.model} · {found.setting.tasks[benchmark]}"
             drawn[f"score-quality-{benchmark.lower()}.{kind}"] = quality_image(measured, kind, name)
     return Findings(tables, verdicts, pictures=drawn)
 
 
-def _verdict(benchmark: str, measured: list[Quality]) -> Verdict:
-    claim = f"{benchmark}: the block likelihood ranks right above wrong more often than a coin"
+def _verdict(name: str, measured: list[Quality]) -> Verdict:
+    claim = f"{name}: the block likelihood ranks right above wrong more often than a coin"
     whole = next(one.auc for one in measured if one.score == "block" and one.block is None)
     if whole.value is None or whole.error is None:
         return Verdict(claim, SOURCE, "not decided", "too few problems have candidates of both kinds")

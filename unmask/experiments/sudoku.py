@@ -8,7 +8,7 @@ from unmask.experiments.found import Found
 from unmask.experiments.methods import tabled, ten
 from unmask.experiments.paper import MODELS, model_of, paper
 from unmask.experiments.setting import Setting
-from unmask.experiments.tables import cells, paired
+from unmask.experiments.tables import cells, paired, picture
 from unmask.report.plots import Plot, Point
 
 BENCHMARK, SOURCE = "Sudoku", "Table S3"
@@ -31,7 +31,8 @@ def findings(found: Found) -> Findings:
         paired(found, "ots", "score"),
         cells(found, BENCHMARK, {}, []),
     ]
-    return Findings(tables, [_verdict(found)], [_plot(found)] if len(found.lengths(BENCHMARK)) > 1 else [])
+    plots = [_plot(found)] if len(found.lengths(BENCHMARK)) > 1 else []
+    return Findings(tables, [_verdict(found)], plots, picture(found, "ots", "score") if not plots else {})
 
 
 def _plot(found: Found) -> Plot:

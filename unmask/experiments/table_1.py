@@ -9,7 +9,7 @@ from unmask.experiments.found import Found
 from unmask.experiments.methods import ABLATIONS, tabled, ten
 from unmask.experiments.paper import MODELS, model_of, paper
 from unmask.experiments.setting import Setting
-from unmask.experiments.tables import averages, cells, paired
+from unmask.experiments.tables import averages, cells, paired, picture
 from unmask.experiments.verdicts import above, all_of
 from unmask.report.tables import Table
 
@@ -28,7 +28,7 @@ def findings(found: Found) -> Findings:
     found = tuning.without(found)
     tables = [_benchmark(found, benchmark) for benchmark in found.benchmarks]
     tables += [averages(found, published), paired(found, "ots")]
-    return Findings(tables + tuned, verdicts(found))
+    return Findings(tables + tuned, verdicts(found), pictures=picture(found, "ots"))
 
 
 def _benchmark(found: Found, benchmark: str) -> Table:
@@ -51,14 +51,15 @@ def verdicts(found: Found) -> list[Verdict]:
     hard = [benchmark for benchmark in all_ if benchmark != "GSM8K"]
     made.append(
         all_of(
-            "OTS is the best on MATH500, Countdown and HumanEval",
+            f"OTS is the best on {', '.join(map(found.shown, hard))} (paper: MATH500, Countdown, HumanEval)",
             SOURCE,
-            [_best(found, benchmark, [benchmark], rivals) for benchmark in hard],
+            [_best(found, found.shown(benchmark), [benchmark], rivals) for benchmark in hard],
         )
     )
+    made.append(than("OTS is above low-confidence on average (paper: +5.4)", "low-confidence"))
     gains = {"GSM8K": 3.1, "MATH500": 3.8, "Countdown": 7.9, "HumanEval": 6.8}
     for benchmark in all_:
-        claim = f"OTS is above low-confidence on {benchmark} (paper: +{gains[benchmark]})"
+        claim = f"OTS is above low-confidence on {found.shown(benchmark)} (paper, {benchmark}: +{gains[benchmark]})"
         made.append(than(claim, "low-confidence", benchmark))
     made.append(than("OTS is above the vote over low-confidence samples, at equal cost", "low-confidence-vote"))
     made.append(than("OTS is above AR with beam search", "ar-beam"))

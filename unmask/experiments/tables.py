@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from unmask.experiments.found import Found
 from unmask.experiments.verdicts import chance
+from unmask.report.forest import Mark, forest
 from unmask.report.statistics import Estimate, joint
 from unmask.report.tables import Entry, Table, entry, ranked, signed
 
@@ -48,7 +49,7 @@ def cells(
 def averages(found: Found, published: Mapping[str, Mapping[str, float]], counted: str = "right") -> Table:
     """Each benchmark's average over lengths, their average, and the paper's averages by model."""
     benchmarks = found.benchmarks
-    head = ("method", *benchmarks, "average", *(f"paper: {model}" for model in published))
+    head = ("method", *map(found.shown, benchmarks), "average", *(f"paper: {model}" for model in published))
     body = []
     for method in found.methods:
         estimates = [found.accuracy(benchmark, method.name, counted) for benchmark in benchmarks]
@@ -76,8 +77,24 @@ def paired(found: Found, after: str, counted: str = "right") -> Table:
         words = [_difference(one.difference, one.error, one.p) if one else "–" for one in figures]
         count = sorted({pair.n for pair in pairs if pair})
         body.append((Entry(method.label), *map(Entry, words), Entry("–".join(map(str, count)))))
-    head = ("against", *benchmarks, *(["average"] if len(benchmarks) > 1 else []), "n")
+    head = ("against", *map(found.shown, benchmarks), *(["average"] if len(benchmarks) > 1 else []), "n")
     return Table("paired", f"{found.label(after)} less each other method, points", head, tuple(body), (PAIRED,))
+
+
+def picture(found: Found, after: str, counted: str = "right") -> dict[str, bytes]:
+    """The paired table as a figure, by file name."""
+    rivals = [method for method in found.methods if method.name != after]
+    marks = []
+    for method in rivals:
+        pairs = {one: found.compare(one, method.name, after, counted) for one in found.benchmarks}
+        known = {found.shown(one): joint([pair]) for one, pair in pairs.items() if pair}
+        whole = {"average": joint([pair for pair in pairs.values() if pair])} if len(known) > 1 else {}
+        for name, result in (known | whole).items():
+            if result:
+                marks.append(Mark(method.label, name, result.difference, result.error))
+    title = f"{found.setting.model} · {found.label(after)} less each other method"
+    axis = f"points of {_SAID[counted]}"
+    return {f"{found.experiment}.{kind}": forest(marks, kind, title, axis) for kind in ("svg", "png")} if marks else {}
 
 
 def rows_of(
