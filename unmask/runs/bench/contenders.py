@@ -110,8 +110,8 @@ def _threshold(bed: Bed, sizes: Sizes) -> Decoder:
     return OrderTokenSearch(sizes.beams, sizes.block, steps, sizes.temperature, sure=sure)
 
 
-def _cached(about: str, decoder: Callable[[Bed, Sizes], Decoder]) -> Contender:
-    return Contender(about, "approximate", Ours(decoder, cache="dual"), prepares=True, keeps=True)
+def _cached(about: str, decoder: Callable[[Bed, Sizes], Decoder], compiled: bool = False) -> Contender:
+    return Contender(about, "approximate", Ours(decoder, compiled, cache="dual"), prepares=True, keeps=True)
 
 
 _OURS = Ours(_search)
@@ -126,6 +126,8 @@ CONTENDERS: dict[str, Contender] = {
     "path-cached": _cached("low-confidence, keys and values held outside the block", _path),
     "ots-cached": _cached("Order-Token Search, the same held; while candidates are scored only what precedes", _search),
     "ots-cached-threshold": _cached(f"and every draw of at least {SURE:g} probability written at once", _threshold),
+    "ots-cached-compiled": _cached("ots-cached, its layers compiled", _search, compiled=True),
+    "ots-cached-threshold-compiled": _cached("ots-cached-threshold, its layers compiled", _threshold, compiled=True),
     "ots-alone": Contender("one problem at a time", "without", replace(_OURS, batched=False)),
     "ots-unmerged": Contender(
         "and identical rows computed again", "without", replace(_OURS, batched=False, merged=False)
@@ -140,5 +142,6 @@ LADDER = ("ots", "ots-alone", "ots-unmerged", "ots-whole-head", "plain-ots")  # 
 def usual(device: torch.device) -> tuple[str, ...]:
     """The contenders nobody has to name: a CPU tells each saving apart, a GPU has layers worth compiling."""
     without = {name for name, one in CONTENDERS.items() if one.kind == "without"}
-    spared = {"ots-compiled"} if device.type == "cpu" else without
+    compiled = {name for name in CONTENDERS if name.endswith("-compiled")}
+    spared = compiled if device.type == "cpu" else without
     return tuple(name for name in CONTENDERS if name not in spared)

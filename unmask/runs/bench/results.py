@@ -28,6 +28,8 @@ RATIOS = (
     ("plain-ots", "ots-cached"),
     ("ots-cached", "plain-path"),
     ("ots-cached-threshold", "plain-path"),
+    ("ots-cached-compiled", "plain-path"),
+    ("ots-cached-threshold-compiled", "plain-path"),
 )
 
 
