@@ -125,15 +125,15 @@ class Bench:
 
     def _replay(self) -> None:
         """Before a contender needs it: how many steps threshold writing takes where weights can be sure."""
-        name, sizes = "ots-cached-threshold", self.plan.sizes
-        if name not in self.plan.contenders or self.bed.model is not None:
+        sizes, names = self.plan.sizes, {one for one in self.plan.contenders if one.startswith("ots-cached-threshold")}
+        if not names or self.bed.model is not None:
             return
         decoder = OrderTokenSearch(sizes.beams, temperature=sizes.temperature, sure=SURE)
         try:
             found = measure(decoder, self.bed.device, self.plan.watched, self.plan.seed)
         except Exception as error:
             self._failed("watching the embedded model", error)
-            self.plan = replace(self.plan, contenders=tuple(one for one in self.plan.contenders if one != name))
+            self.plan = replace(self.plan, contenders=tuple(one for one in self.plan.contenders if one not in names))
             return
         self.about["replay"] = found
         self.bed = replace(self.bed, replay=found["mean_steps"])
