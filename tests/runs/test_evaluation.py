@@ -151,7 +151,7 @@ def test_a_problem_that_does_not_fit_alone_is_a_recorded_failure(
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
         return whole(self, prompts, *rest)
 
-    grid = small_grid(model, tasks=["countdown"], decoders=["low-confidence(steps=2)"])
+    grid = small_grid(model, tasks=["countdown(level=3)"], decoders=["low-confidence(steps=2)"])
     monkeypatch.setattr(Generation, "outputs", outputs)
     failed = [record for record in run_here(grid, out).records if record.error]
     assert [record.error for record in failed] == ["the memory does not hold this problem, even alone"]
