@@ -22,6 +22,7 @@ LINES = re.findall(r"^unmask reproduce .*?(?=\s+#|$)", PAGE, re.MULTILINE)
 @pytest.mark.parametrize("line", LINES)
 def test_every_command_can_be_planned(line: str, monkeypatch, capsys, tmp_path: Path):
     words = [str(tmp_path) if word == "DIR" else word for word in shlex.split(line)]
+    monkeypatch.setenv("UNMASK_DATA", str(tmp_path))  # --data sets it, for good
     monkeypatch.setattr(sys, "argv", [*words, *({"--plan"} - set(words)), "--json"])
     with pytest.raises(SystemExit) as ended:
         main()
