@@ -15,7 +15,7 @@ from unmask.training import make, recipe
 
 @app.command()
 def train(
-    name: Annotated[str, typer.Argument(help="tiny, or nano: about a minute on two cores")],
+    name: Annotated[str, typer.Argument(help="tiny, or nano: under a minute on two cores")],
     out: Annotated[Path, typer.Option(help="folder for state, log, curves and the model; goes on where it stopped")],
     steps: Annotated[int | None, typer.Option(help="take only so many further steps now")] = None,
     workers: Annotated[
