@@ -30,6 +30,7 @@ def findings(found: Found) -> Findings:
         cells(found, BENCHMARK, beside, names, "score"),
         paired(found, "ots", "score"),
         cells(found, BENCHMARK, {}, []),
+        paired(found, "ots"),
     ]
     plots = [_plot(found)] if len(found.lengths(BENCHMARK)) > 1 else []
     return Findings(tables, [_verdict(found)], plots, picture(found, "ots", "score") if not plots else {})
