@@ -1,27 +1,17 @@
 """`unmask bench`: tables on standard output, a line a result on standard error, files as they were asked for."""
 
 import json
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-
-from unmask.cli import main
 
 SMALL = ["--shape", "llada-nano", "--device", "cpu", "--prompt", "4", "--length", "8", "--block", "4", "--beams", "2"]
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["unmask", "bench", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, shown.out, shown.err
-
-    return run
+def run(command):
+    return partial(command, "bench")
 
 
 def test_tables_a_file_and_a_plot_come_of_one_run(run, tmp_path: Path):

@@ -3,12 +3,12 @@
 import io
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.runs.nano import nano
-from unmask.cli import main
 from unmask.runs.store import read_run
 
 
@@ -18,16 +18,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["unmask", "eval", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, shown.out, shown.err
-
-    return run
+def run(command):
+    return partial(command, "eval")
 
 
 def small(model: str, out: Path, *more: str) -> list[str]:

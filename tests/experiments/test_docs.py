@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
-from unmask.cli import main
 from unmask.experiments import EXPERIMENTS
 from unmask.experiments.plan import plan, totals
 from unmask.experiments.setting import PUBLISHED
@@ -20,14 +18,11 @@ LINES = re.findall(r"^unmask reproduce .*?(?=\s+#|$)", PAGE, re.MULTILINE)
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_every_command_can_be_planned(line: str, monkeypatch, capsys, tmp_path: Path):
-    words = [str(tmp_path) if word == "DIR" else word for word in shlex.split(line)]
-    monkeypatch.setenv("UNMASK_DATA", str(tmp_path))  # --data sets it, for good
-    monkeypatch.setattr(sys, "argv", [*words, *({"--plan"} - set(words)), "--json"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    assert json.loads(capsys.readouterr().out)["rows"] > 0
+def test_every_command_can_be_planned(line: str, command, tmp_path: Path):
+    words = [str(tmp_path) if word == "DIR" else word for word in shlex.split(line)][1:]
+    code, out, err = command(*words, *({"--plan"} - set(words)), "--json")
+    assert code == 0, err
+    assert json.loads(out)["rows"] > 0
 
 
 def test_every_experiment_is_told_of():

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,18 +16,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reports.md"
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
+def run(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["unmask", "report", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, shown.out, shown.err
-
-    return run
+    return partial(command, "report")
 
 
 def test_tables_go_to_standard_output_and_files_where_they_were_asked_for(run, tmp_path: Path):
