@@ -22,6 +22,14 @@ def test_prompts_are_padded_on_the_left_so_that_answers_line_up():
     assert made.problem.tolist() == [0, 1]
 
 
+def test_open_columns_come_left_to_right_and_before_written_ones():
+    made = canvas([1, 2, 3], [4], length=4)
+    at = made.holes
+    made = made.write(at, torch.full_like(at, 5), torch.tensor([[0, 1, 0, 0], [1, 0, 1, 1]]).bool(), 1, at * 0.0)
+    assert made.open(at, 1).tolist() == [[3], [4]]
+    assert made.open(at, 3).tolist() == [[3, 5, 6], [4, 3, 5]]
+
+
 def test_padding_is_never_masked_even_where_the_padding_token_is_the_mask():
     made = Canvas.blank([[1, 2, 3], [4]], 2, 0)
     assert made.tokens[1].tolist() == [0, 0, 4, 0, 0]

@@ -1,5 +1,7 @@
 """Blocks and quotas, also where nothing divides."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,10 @@ def test_every_step_writes_and_all_masks_are_written(sizes: tuple[int, int, int]
     for number, quotas in enumerate(schedule.quotas):
         holes = schedule.holes(number)
         assert sum(quotas) == holes.stop - holes.start == min(block, length - number * block)
+        opens = [step.open for step in walked if step.block == number]
+        assert opens[0] == sum(quotas)
+        assert opens[-1] == quotas[-1]
+        assert [a - b for a, b in pairwise(opens)] == list(quotas[:-1])
 
 
 @given(plans())

@@ -98,6 +98,11 @@ class Canvas:
     def masked_at(self, at: Columns) -> AtBool:
         return self.at(at) == self.mask_id
 
+    def open(self, at: Columns, count: int) -> Int[Tensor, "row open"]:
+        """The first `count` masked ones of each row's columns; a row that has fewer is given others after them."""
+        written = (~self.masked_at(at)).byte()
+        return at.gather(1, written.sort(dim=1, stable=True).indices[:, :count])
+
     def sum_logp(self, at: Columns) -> Score:
         """Of what was written at these columns. A sum over the whole row would round by how much padding it has."""
         return self.logp.gather(1, at).sum(1)

@@ -13,7 +13,8 @@ class Step:
     number: int  # counts from 1 over the whole decoding
     block: int
     holes: slice  # the block's entries in the row's list of masks
-    quota: int  # how many of them this step writes
+    open: int  # how many of them are masked when it begins, at most
+    quota: int  # how many of those it writes
     first: bool  # of its block
     last: bool
 
@@ -46,7 +47,7 @@ class Schedule:
         for block, quotas in enumerate(self.quotas):
             for i, quota in enumerate(quotas):
                 number += 1
-                yield Step(number, block, self.holes(block), quota, i == 0, i == len(quotas) - 1)
+                yield Step(number, block, self.holes(block), sum(quotas[i:]), quota, i == 0, i == len(quotas) - 1)
 
     def holes(self, block: int) -> slice:
         return slice(block * self.block, min((block + 1) * self.block, self.length))

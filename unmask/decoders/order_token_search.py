@@ -102,7 +102,7 @@ class OrderTokenSearch:
 
     def _walk(self, denoiser: Held, beams: Beams, step: Step) -> Beams:
         """Each row alone: draw the block, write the surest."""
-        at = beams.holes[:, step.holes]
+        at = beams.canvas.open(beams.holes[:, step.holes], step.open)
         beliefs = denoiser(beams.canvas, at)
         places = beams.canvas.places(at)
         token, logp = pick(beliefs, self.temperature, beams.noise, step.number, places)
@@ -117,7 +117,7 @@ class OrderTokenSearch:
         """As `_walk`, of some rows, each of which also writes what it is sure of, all but `left`."""
         everyone = len(going) == len(beams.canvas)
         canvas = beams.canvas if everyone else beams.canvas.rows(going)
-        at = beams.holes[going][:, step.holes]
+        at = canvas.open(beams.holes[going][:, step.holes], step.open)
         beliefs = (denoiser if everyone else denoiser.rows(going))(canvas, at)
         token, logp = pick(beliefs, self.temperature, beams.noise.rows(going), step.number, canvas.places(at))
         token, logp, masked = token[:, :, 0], logp[:, :, 0], canvas.masked_at(at)
@@ -133,7 +133,8 @@ class OrderTokenSearch:
         """
         reading = READINGS[self.likelihood](step.holes)
         local = local.hold(beams.canvas, fresh=beams.holes[:, reading.hidden.start :])
-        rest = beams.holes[:, step.holes.start :]
+        block = beams.canvas.open(beams.holes[:, step.holes], step.open)
+        rest = torch.cat([block, beams.holes[:, step.holes.stop :]], dim=1)
         beliefs = local(beams.canvas, rest)
         places = beams.canvas.places(rest)
         token, logp = pick(beliefs, self.temperature, beams.noise, step.number, places, draws=self.beams)
@@ -142,8 +143,7 @@ class OrderTokenSearch:
         draw = torch.arange(self.beams, device=token.device).repeat(len(beams.canvas))
         token, logp = _by_draw(token), _by_draw(logp)  # (row·draw, at)
         before = beams.canvas.rows(parent)
-        size = step.holes.stop - step.holes.start
-        after = _transfer(before, rest[parent][:, :size], token[:, :size], logp[:, :size], step)
+        after = _transfer(before, block[parent], token[:, : step.open], logp[:, : step.open], step)
         children = beams.noise.children(parent, draw, step.number)
         candidates = Beams(after, children, beams.blocks[parent], beams.total[parent], beams.holes[parent])
 

@@ -34,9 +34,9 @@ class Path:
         holes = canvas.holes
         local = denoiser
         for step in Schedule.plan(holes.shape[1], self.block, self.steps):
-            at = holes[:, step.holes]
             if step.first:
-                local = denoiser.hold(canvas, fresh=at)
+                local = denoiser.hold(canvas, fresh=holes[:, step.holes])
+            at = canvas.open(holes[:, step.holes], step.open)
             places = canvas.places(at)
             beliefs = local(canvas, at)
             token, logp = pick(beliefs, self.temperature, noise, step.number, places)
