@@ -10,6 +10,7 @@ import hashlib
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -83,10 +84,13 @@ class Noise:
         rows = self.rows(parent)
         return replace(rows, lineage=torch.where(draw == 0, rows.lineage, mix(mix(rows.lineage, step), draw)))
 
+    @cached_property
+    def _stream(self) -> Rows:
+        return mix(mix(self.seed, self.problem), self.lineage)
+
     def uniform(self, purpose: Purpose, step: int, places: Columns, draws: int = 1) -> Float[Tensor, "row at draw"]:
         """Uniform in [0, 1) with 53 bits, one a row, place and draw."""
-        word = mix(self.seed, self.problem)
-        word = mix(mix(word, self.lineage), (_PURPOSES[purpose] << 32) | step)
+        word = mix(self._stream, (_PURPOSES[purpose] << 32) | step)
         draw = torch.arange(draws, device=word.device)
         word = mix(mix(word[:, None, None], draw), places[:, :, None])
         return _shift(word, 11).double() * 2.0**-53

@@ -17,6 +17,7 @@ from unmask.core.shapes import Columns, Float, Int, Rows
 from unmask.models.adapters import Shifted
 from unmask.models.graphs import Window
 from unmask.models.network import BUCKET, CHUNK, Network, Sheet, sheets, take
+from unmask.models.transformer import lines, select
 
 Cache = Literal["none", "prefix", "dual"]
 Keep = Literal["prefix", "dual"]
@@ -191,6 +192,7 @@ class Page:
         """A layer's keys and values are copied while it runs, so that draws of one parent share what is kept."""
         kv = self.kv
         assert kv is not None
+        line = lines(kv, rows)
         return self.network.module(
-            window.tokens, window.places, window.real, lambda layer: kv[layer].index_select(1, rows), window.columns
+            window.tokens, window.places, window.real, lambda layer: select(kv[layer], line), window.columns
         )

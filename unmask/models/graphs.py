@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from unmask.core.shapes import Bool, Columns, Float, Int, Rows, Tokens
-from unmask.models.transformer import Transformer
+from unmask.models.transformer import Transformer, lines, select
 
 MOST = 16  # graphs kept; the oldest makes room
 LARGEST = 2**12  # positions a step, beyond which launching is no longer what takes the time
@@ -82,8 +82,9 @@ class Graphs:
     def _load(self, key: Key, kept: Tensor, kv: Tensor, rows: Rows, there: Tensor) -> None:
         """Once a block: the steps of one come with the very same tensors."""
         if self.loaded is None or self.loaded[0] != key or self.loaded[1]() is not kv or self.loaded[2] is not rows:
+            line = lines(kv, rows[there])
             for layer, given in zip(kept, kv, strict=True):  # one at a time: a copy of all would be as large again
-                torch.index_select(given, 1, rows[there], out=layer)
+                select(given, line, out=layer)
             self.loaded = (key, weakref.ref(kv), rows)
 
     def _graph(self, key: Key) -> Graph:

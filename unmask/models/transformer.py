@@ -100,8 +100,7 @@ class Layer(nn.Module):
         qk, v = qkv.split([heads + kv, kv], dim=1)
         q, k = rotate(qk, turn).split([heads, kv], dim=1)
         if held is not None and columns is not None:
-            index = columns[:, None, :, None].expand_as(k)
-            k, v = held[0].scatter_(2, index, k), held[1].scatter_(2, index, v)
+            k, v = keep(held, columns, k, v)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=kv != heads)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
@@ -151,6 +150,30 @@ class Transformer(nn.Module):
         if hidden.is_cuda and hidden.dtype in (torch.bfloat16, torch.float16):
             return torch.mm(hidden, self.head.weight.T, out_dtype=torch.float32)
         return self.head(hidden)
+
+
+def keep(held: Tensor, columns: Columns, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Whole rows' keys and values, (row, head, pos, dim) each, once those of the columns are written to them."""
+    if torch.compiler.is_compiling():  # in one write: of two the compiler makes copies of the whole memory
+        row = torch.arange(len(columns), device=columns.device)[:, None]
+        held[:, row, :, columns] = torch.stack([k, v]).permute(1, 3, 0, 2, 4)
+        return held[0], held[1]
+    index = columns[:, None, :, None].expand_as(k)
+    return held[0].scatter_(2, index, k), held[1].scatter_(2, index, v)
+
+
+def lines(kv: Float[Tensor, "layer 2 row head pos dim"], rows: Int[Tensor, " new"]) -> Int[Tensor, " line"]:
+    """Where the heads of some rows' keys and values stand among all heads of a layer."""
+    two, count, heads = kv.shape[1:4]
+    part = torch.arange(two, device=rows.device)[:, None, None] * count + rows[:, None]  # keys, then values
+    return (part * heads + torch.arange(heads, device=rows.device)).flatten()
+
+
+def select(held: Float[Tensor, "2 row head pos dim"], line: Int[Tensor, " line"], out: Tensor | None = None) -> Tensor:
+    """A layer's keys and values of some rows, head by head: whole rows would be copied three times as slowly."""
+    two, _, heads, *rest = held.shape
+    target = None if out is None else out.view(len(line), -1)
+    return torch.index_select(held.flatten(0, 2).flatten(1), 0, line, out=target).view(two, -1, heads, *rest)
 
 
 def rotary(places: Int[Tensor, "row pos"], shape: Shape, dtype: torch.dtype) -> Float[Tensor, "2 row 1 pos half"]:
