@@ -15,7 +15,7 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask import models
 from unmask.core import Decoder, Frame, UnmaskError, Watch, decoder
 from unmask.models import Messages, Model
-from unmask.models.cache import Cache
+from unmask.models.cache import make_cache
 from unmask.runs.generation import Generation, in_batches
 from unmask.runs.output import Output
 from unmask.runs.prompt import OnePrompt, Prompt, is_one, read_prompt
@@ -58,7 +58,7 @@ def generate(
     guidance: float = ...,
     suppress: bool = ...,
     early_end: bool = ...,
-    cache: Cache = ...,
+    cache: str = ...,
     stop: str | Sequence[str] = ...,
     key: Callable[[str], str] = ...,
     trace: TraceWish = ...,
@@ -76,7 +76,7 @@ def generate(
     guidance: float = ...,
     suppress: bool = ...,
     early_end: bool = ...,
-    cache: Cache = ...,
+    cache: str = ...,
     stop: str | Sequence[str] = ...,
     key: Callable[[str], str] = ...,
     trace: TraceWish = ...,
@@ -93,7 +93,7 @@ def generate(
     guidance: float = 0.0,
     suppress: bool = False,
     early_end: bool = False,
-    cache: Cache = "none",
+    cache: str = "none",
     stop: str | Sequence[str] = (),
     key: Callable[[str], str] = str,
     trace: TraceWish = False,
@@ -122,7 +122,7 @@ def fill(
     seed: int = ...,
     guidance: float = ...,
     suppress: bool = ...,
-    cache: Cache = ...,
+    cache: str = ...,
     stop: str | Sequence[str] = ...,
     key: Callable[[str], str] = ...,
     trace: TraceWish = ...,
@@ -139,7 +139,7 @@ def fill(
     seed: int = ...,
     guidance: float = ...,
     suppress: bool = ...,
-    cache: Cache = ...,
+    cache: str = ...,
     stop: str | Sequence[str] = ...,
     key: Callable[[str], str] = ...,
     trace: TraceWish = ...,
@@ -155,7 +155,7 @@ def fill(
     seed: int = 0,
     guidance: float = 0.0,
     suppress: bool = False,
-    cache: Cache = "none",
+    cache: str = "none",
     stop: str | Sequence[str] = (),
     key: Callable[[str], str] = str,
     trace: TraceWish = False,
@@ -199,7 +199,7 @@ def stream(
     guidance: float = 0.0,
     suppress: bool = False,
     early_end: bool = False,
-    cache: Cache = "none",
+    cache: str = "none",
 ) -> Iterator[Moment]:
     """Watch a decoding: one moment a step, the last one's frame with all final rows."""
     model = _model(model)
@@ -269,8 +269,8 @@ def _settings(
     suppress: bool,
     early_end: bool,
     stop: str | Sequence[str],
-    cache: Cache,
+    cache: str,
 ) -> Settings:
     words = (stop,) if isinstance(stop, str) else tuple(stop)
     length = model.default_length if length is None else length
-    return Settings(decoder.make(wanted), length, seed, guidance, suppress, early_end, words, cache)
+    return Settings(decoder.make(wanted), length, seed, guidance, suppress, early_end, words, make_cache(cache))

@@ -49,7 +49,9 @@ def test_exactly_one_step_of_a_block_is_its_first_and_one_its_last(sizes: tuple[
     schedule = Schedule.plan(*sizes)
     for number in range(len(schedule.quotas)):
         mine = [step for step in schedule if step.block == number]
-        assert [step.first for step in mine] == [True] + [False] * (len(mine) - 1)
+        assert [step.index for step in mine] == list(range(len(mine)))
+        assert [step.holds(None) for step in mine] == [True] + [False] * (len(mine) - 1)
+        assert [step.index for step in mine if step.holds(3)] == list(range(0, len(mine), 3))
         assert [step.last for step in mine] == [False] * (len(mine) - 1) + [True]
 
 

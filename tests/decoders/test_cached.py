@@ -12,12 +12,12 @@ from tests.decoders.examples import specs
 from tests.decoders.test_laws import LENGTH, PROMPTS, texts
 from tests.models.test_cache import frozen, kept_columns
 from unmask.core import Beliefs, Canvas, Decoded, Denoiser, decode, decoder
-from unmask.models.cache import cached
+from unmask.models.cache import Cached, cached, read_cache
 from unmask.models.graphs import Graphs
 from unmask.models.load import load
 from unmask.models.network import Network
 
-KEEPS = ["prefix", "dual"]
+KEEPS = ["prefix", "dual", "dual(refresh=2)"]
 NETWORK = load("toy-transformer(letters=12, width=16, layers=2)").denoiser
 
 every_decoder = pytest.mark.parametrize("spec", specs())
@@ -32,7 +32,7 @@ def run(spec: str, denoiser: Denoiser, prompts: list[list[int]], seed: int = 0) 
 @every_cache
 @every_decoder
 def test_a_cached_decoding_fills_the_canvas_the_same_in_any_batch(spec: str, keep: str):
-    model = cached(NETWORK, keep)  # type: ignore[arg-type]
+    model = cached(NETWORK, keep)
     mask = NETWORK.mask_id
     prompts = [*PROMPTS, [0, mask, 1], [mask, 5, mask, mask]]
     together = run(spec, model, prompts, seed=3)
@@ -47,7 +47,7 @@ def test_a_cached_decoding_fills_the_canvas_the_same_in_any_batch(spec: str, kee
 @every_cache
 @every_decoder
 def test_it_asks_the_rows_of_a_plain_decoding_and_computes_no_more_positions(spec: str, keep: str):
-    for result in run(spec, cached(NETWORK, keep), PROMPTS):  # type: ignore[arg-type]
+    for result in run(spec, cached(NETWORK, keep), PROMPTS):
         assert result.cost.rows <= decoder.make(spec).rows(LENGTH)
         assert result.cost.positions <= result.cost.distinct * (result.canvas.width - int(result.canvas.pad[0]))
 
@@ -57,6 +57,9 @@ class Frozen:
 
     def __init__(self, network: Network, keep: str, held: tuple[Canvas, Tensor, Tensor] | None = None):
         self.network, self.keep, self.held = network, keep, held
+        cache = read_cache(keep)
+        assert cache is not None
+        self.kind, self.lasts = cache.keep, cache.refresh
         self.mask_id, self.context = network.mask_id, network.context
         self.device, self.dtype = network.device, network.dtype
 
@@ -72,7 +75,7 @@ class Frozen:
         whole = []
         for row, source in enumerate(canvas.source.tolist()):
             pad, came = int(canvas.pad[row]), int(rows[source])
-            mine = kept_columns(canvas, row, fresh[source].expand(len(canvas), -1), self.keep)
+            mine = kept_columns(canvas, row, fresh[source].expand(len(canvas), -1), self.kind)
             logits = frozen(self.network.module, then.tokens[came, pad:], canvas.tokens[row, pad:], mine)
             whole.append(logits[at[row] - pad])
         flat = torch.stack(whole).flatten(0, 1)
@@ -97,10 +100,32 @@ def test_a_cached_decoding_writes_what_frozen_forwards_write(spec: str, keep: st
     network = load("toy-transformer(letters=7, width=8, layers=2, heads=2)", dtype="float64").denoiser
     assert isinstance(network, Network)
     prompts = [[0, 1, 2], [3, 7, 1, 6]]  # 7 is the mask: the second has a gap
-    found = run(spec, cached(network, keep), prompts, seed=5)  # type: ignore[arg-type]
+    found = run(spec, cached(network, keep), prompts, seed=5)
     want = run(spec, Frozen(network, keep), prompts, seed=5)
     assert texts(found) == texts(want)
     assert [r.score for r in found] == [pytest.approx(r.score, abs=1e-9) for r in want]
+
+
+@pytest.mark.parametrize("spec", ["low-confidence(block=3)", "threshold(sure=0.3)", "random(temperature=1)", "entropy"])
+def test_a_cache_refreshed_at_every_step_is_none_to_a_single_path(spec: str):
+    found, want = run(spec, cached(NETWORK, "dual(refresh=1)"), PROMPTS), run(spec, NETWORK, PROMPTS)
+    assert texts(found) == texts(want)
+    assert [r.score for r in found] == [r.score for r in want]
+    assert [r.cost.positions for r in found] == [r.cost.positions for r in want]
+
+
+def test_a_cache_is_refreshed_when_it_has_served_its_steps(monkeypatch: pytest.MonkeyPatch):
+    held: list[int] = []
+    hold = Cached.hold
+
+    def watched(self: Cached, canvas: Canvas, fresh: Tensor) -> Denoiser:
+        held.append(int(canvas.masked[0].sum()))
+        return hold(self, canvas, fresh)
+
+    monkeypatch.setattr(Cached, "hold", watched)
+    run("low-confidence(block=4, steps=6)", cached(NETWORK, "prefix(refresh=2)"), PROMPTS[:1])
+    assert LENGTH == 6
+    assert held == [6, 4, 2]
 
 
 def repeatable(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
@@ -126,8 +151,8 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> Network:
 @pytest.mark.parametrize("keep", ["none", *KEEPS])
 @every_decoder
 def test_graphs_and_rarer_merging_change_nothing(spec: str, keep: str, replayed: Network):
-    found = run(spec, cached(replayed, keep), PROMPTS, seed=3)  # type: ignore[arg-type]
-    want = run(spec, cached(NETWORK, keep), PROMPTS, seed=3)  # type: ignore[arg-type]
+    found = run(spec, cached(replayed, keep), PROMPTS, seed=3)
+    want = run(spec, cached(NETWORK, keep), PROMPTS, seed=3)
     assert texts(found) == texts(want)
     assert [r.score for r in found] == [pytest.approx(r.score, abs=1e-4) for r in want]
     assert [r.cost.rows for r in found] == [r.cost.rows for r in want]

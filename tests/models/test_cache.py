@@ -13,7 +13,7 @@ import unmask.decoders  # noqa: F401  registers
 from tests.models.folders import FAMILIES, folder_of, some_shape
 from unmask.core import Canvas, Denoiser, Held, Metered, UnmaskError, decode, decoder
 from unmask.models.adapters import Shifted, before
-from unmask.models.cache import Cached, cached
+from unmask.models.cache import cached
 from unmask.models.graphs import Graphs, Window
 from unmask.models.load import load, load_folder
 from unmask.models.network import Network
@@ -111,7 +111,7 @@ def test_a_held_forward_is_a_full_one_with_frozen_keys_and_values(keep: str, see
     network = network_of(tmp_path, seed, FAMILIES[seed % 2])
     then = canvas_of(network, LENGTHS[:3], seed)
     fresh = then.holes[:, 4:8]
-    held = Cached(network, keep).hold(then, fresh)  # type: ignore[arg-type]
+    held = cached(network, keep).hold(then, fresh)
     logits(held, then, fresh)
     source = torch.tensor([2, 0, 0, 1])
     now = replace(scribbled(then.rows(source), fresh[source], seed), source=source)
@@ -129,7 +129,7 @@ def test_the_first_question_is_answered_by_the_forward_that_fills_the_memory(kee
     network = network_of(tmp_path)
     canvas = canvas_of(network, LENGTHS)
     fresh = canvas.holes[:, 3:6]
-    held = Cached(network, keep).hold(canvas, fresh)  # type: ignore[arg-type]
+    held = cached(network, keep).hold(canvas, fresh)
     assert torch.equal(logits(held, canvas, fresh), logits(network, canvas, fresh))
     again = logits(held, canvas, fresh)
     assert (again - logits(network, canvas, fresh)).abs().max() < 1e-5  # nothing has changed yet
@@ -141,9 +141,9 @@ def test_a_first_question_about_a_changed_canvas_is_answered_too(keep: str, tmp_
     canvas = canvas_of(network, LENGTHS)
     fresh = canvas.holes[:, 3:6]
     now = scribbled(canvas, fresh, 1)
-    late = Cached(network, keep).hold(canvas, fresh)  # type: ignore[arg-type]
+    late = cached(network, keep).hold(canvas, fresh)
     late(canvas, fresh)
-    at_once = Cached(network, keep).hold(canvas, fresh)  # type: ignore[arg-type]
+    at_once = cached(network, keep).hold(canvas, fresh)
     assert torch.equal(logits(at_once, now, fresh), logits(late, now, fresh))
 
 
@@ -152,7 +152,7 @@ def test_where_everything_is_fresh_it_is_the_plain_forward(keep: str, tmp_path: 
     network = network_of(tmp_path)
     canvas = canvas_of(network, [9, 9])
     every = torch.arange(canvas.width).expand(2, -1)
-    held = Cached(network, keep).hold(canvas, every)  # type: ignore[arg-type]
+    held = cached(network, keep).hold(canvas, every)
     held(canvas, every)
     now = scribbled(canvas, canvas.holes, 2)
     assert (logits(held, now, every) - logits(network, now, every)).abs().max() < 1e-5
@@ -165,7 +165,7 @@ def test_rows_of_any_length_are_computed_as_alone_to_the_byte(keep: str, tmp_pat
 
     def second_step(canvas: Canvas) -> Tensor:
         fresh = canvas.holes[:, 4:7]
-        held = Cached(network, keep).hold(canvas, fresh)  # type: ignore[arg-type]
+        held = cached(network, keep).hold(canvas, fresh)
         held(canvas, fresh)
         token = torch.tensor([[5, 6, 7]]).expand_as(fresh)
         return logits(held, canvas.write(fresh, token, token < 7, 1, torch.zeros(fresh.shape)), fresh)
@@ -182,7 +182,7 @@ def test_what_is_held_again_keeps_the_prefix_and_forwards_nothing_twice(keep: st
     network = network_of(tmp_path)
     then = canvas_of(network, LENGTHS)
     block, rest = then.holes[:, 4:8], then.holes[:, 4:]
-    meter = Metered(Cached(network, keep), len(then))  # type: ignore[arg-type]
+    meter = Metered(cached(network, keep), len(then))
     local = Held.of(meter, then, block)
     local(then, block)
     walked = scribbled(then, block, 1)
@@ -210,10 +210,10 @@ def test_dream_reads_through_the_cache_what_it_reads_one_position_earlier(keep: 
     network = network_of(tmp_path, family="dream")
     canvas = canvas_of(network, LENGTHS)
     fresh = canvas.holes[:, 4:8]
-    held, plain = cached(Shifted(network), keep).hold(canvas, fresh), Shifted(network)  # type: ignore[arg-type]
+    held, plain = cached(Shifted(network), keep).hold(canvas, fresh), Shifted(network)
     assert torch.equal(logits(held, canvas, fresh), logits(plain, canvas, fresh))
     now = scribbled(canvas, fresh, 1)
-    inner = Cached(network, keep).hold(canvas, torch.cat([before(canvas, fresh)[:, :1], fresh], dim=1))  # type: ignore[arg-type]
+    inner = cached(network, keep).hold(canvas, torch.cat([before(canvas, fresh)[:, :1], fresh], dim=1))
     inner(canvas, fresh)
     assert torch.equal(logits(held, now, fresh), logits(inner, now, before(canvas, fresh)))
 
@@ -243,7 +243,7 @@ def test_a_larger_room_begins_its_graphs_anew_and_the_oldest_make_room(tmp_path:
 def test_positions_are_those_really_computed(keep: str):
     denoiser = load("toy-transformer(letters=12, width=16, layers=1)").denoiser
     canvas = Canvas.blank([[1, 2, 3], [4]], 8, denoiser.mask_id)
-    results = decode(decoder.make("low-confidence(block=4, steps=8)"), cached(denoiser, keep), canvas)  # type: ignore[arg-type]
+    results = decode(decoder.make("low-confidence(block=4, steps=8)"), cached(denoiser, keep), canvas)
     for result, prompt in zip(results, (3, 1), strict=True):
         first_block = 3 * (8 if keep == "prefix" else 4)
         assert result.cost.positions == 2 * (prompt + 8) + first_block + 3 * 4
@@ -253,7 +253,7 @@ def test_positions_are_those_really_computed(keep: str):
 def test_what_a_decoder_may_not_do_while_it_holds_is_said(tmp_path: Path):
     network = network_of(tmp_path)
     canvas = canvas_of(network, LENGTHS)
-    held = Cached(network, "dual").hold(canvas, canvas.holes[:, :4])
+    held = cached(network, "dual").hold(canvas, canvas.holes[:, :4])
     with pytest.raises(UnmaskError, match="a column that is held was asked about"):
         held(canvas, canvas.holes[:, 2:6])
     with pytest.raises(UnmaskError, match=r"column 24 of row 0 was written to while it is held"):

@@ -5,7 +5,7 @@ from unmask.core.canvas import Canvas
 from unmask.core.cost import Cost, Metered
 from unmask.core.decode import Adapter, Decoded, Watch, decode, stream
 from unmask.core.decoder import Branch, Decoder, Frame, decoder
-from unmask.core.denoiser import Denoiser
+from unmask.core.denoiser import Denoiser, Wrapper, lasts
 from unmask.core.errors import UnmaskError, nearest
 from unmask.core.held import Held
 from unmask.core.noise import Noise, reseed
@@ -30,8 +30,10 @@ __all__ = [
     "Step",
     "UnmaskError",
     "Watch",
+    "Wrapper",
     "decode",
     "decoder",
+    "lasts",
     "nearest",
     "reseed",
     "stream",

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unmask.core.beliefs import Beliefs
 from unmask.core.canvas import Canvas
-from unmask.core.denoiser import Denoiser
+from unmask.core.denoiser import Denoiser, Wrapper
 from unmask.core.shapes import Columns, Int, Rows
 
 
@@ -25,7 +25,7 @@ class Cost:
     memory: int  # most bytes allocated on the device; 0 where the device does not say
 
 
-class Metered:
+class Metered(Wrapper):
     """Counts a denoiser's work by problem, and has identical rows of one problem computed once.
 
     On a CPU equal rows are looked for at every call. Elsewhere looking waits for the device, and is done where a
@@ -33,9 +33,7 @@ class Metered:
     """
 
     def __init__(self, inner: Denoiser, problems: int, outer: Metered | None = None, copies: Rows | None = None):
-        self.inner = inner
-        self.mask_id, self.context = inner.mask_id, inner.context
-        self.device, self.dtype = inner.device, inner.dtype
+        super().__init__(inner)
         self.outer = outer or self
         # (rows, distinct, positions) by problem: on the device, so that counting never waits for it
         self.counts = outer.counts if outer else torch.zeros(3, problems, dtype=torch.long, device=inner.device)

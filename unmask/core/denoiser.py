@@ -42,3 +42,35 @@ class Denoiser(Protocol):
         kept before then stays kept.
         """
         ...
+
+
+class Wrapper:
+    """A denoiser round another one: it says of itself what that one says."""
+
+    def __init__(self, inner: Denoiser):
+        self.inner = inner
+
+    @property
+    def mask_id(self) -> int:
+        return self.inner.mask_id
+
+    @property
+    def context(self) -> int:
+        return self.inner.context
+
+    @property
+    def device(self) -> torch.device:
+        return self.inner.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.inner.dtype
+
+    @property
+    def lasts(self) -> int | None:
+        return lasts(self.inner)
+
+
+def lasts(denoiser: Denoiser) -> int | None:
+    """Steps that what is held is good for, where a denoiser says so by `lasts`; otherwise a block's."""
+    return getattr(denoiser, "lasts", None)

@@ -15,8 +15,12 @@ class Step:
     holes: slice  # the block's entries in the row's list of masks
     open: int  # how many of them are masked when it begins, at most
     quota: int  # how many of those it writes
-    first: bool  # of its block
-    last: bool
+    index: int  # in its block, from 0
+    last: bool  # of its block
+
+    def holds(self, lasts: int | None) -> bool:
+        """Whether a decoder holds before it: at a block's start, and where what is held has served its steps."""
+        return self.index == 0 if lasts is None else self.index % lasts == 0
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Schedule:
         for block, quotas in enumerate(self.quotas):
             for i, quota in enumerate(quotas):
                 number += 1
-                yield Step(number, block, self.holes(block), sum(quotas[i:]), quota, i == 0, i == len(quotas) - 1)
+                yield Step(number, block, self.holes(block), sum(quotas[i:]), quota, i, i == len(quotas) - 1)
 
     def holes(self, block: int) -> slice:
         return slice(block * self.block, min((block + 1) * self.block, self.length))

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Branch, Canvas, Denoiser, Frame, Held, Noise, Schedule, Step
+from unmask.core import Beliefs, Branch, Canvas, Denoiser, Frame, Held, Noise, Schedule, Step, lasts
 from unmask.core.cost import merge
 from unmask.core.errors import UnmaskError, nearest
 from unmask.core.shapes import AtBool, AtFloat, Bool, Columns, Float, Int, Rows, Score
@@ -84,7 +84,7 @@ class Frontier(ABC):
             if seen is not None:
                 beliefs = seen.rows(best)
             elif step is not then:
-                held = self._hold(denoiser, canvas, holes, then) if then.first else held
+                held = self._hold(denoiser, canvas, holes, then) if then.holds(lasts(denoiser)) else held
                 beliefs = held(canvas, holes[:, self._asked(then)])
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unmask.core import Branch, Canvas, Denoiser, Frame, Held, Noise, Schedule, Step, decoder
+from unmask.core import Branch, Canvas, Denoiser, Frame, Held, Noise, Schedule, Step, decoder, lasts
 from unmask.core.errors import UnmaskError
 from unmask.core.shapes import Columns, Float, Rows
 from unmask.decoders.path import check_sure, check_temperature
@@ -63,7 +63,7 @@ class OrderTokenSearch:
         beams = self._start(canvas, noise, len(schedule.quotas))
         local, last = None, [quotas[-1] for quotas in schedule.quotas]
         for step in schedule:
-            if step.first or local is None:
+            if local is None or step.holds(lasts(denoiser)):
                 local = Held.of(denoiser, beams.canvas, fresh=beams.holes[:, step.holes])
             if self._searches(step):
                 beams, branch = self._search(local, beams, step)

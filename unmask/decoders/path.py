@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
-from unmask.core import Canvas, Denoiser, Frame, Noise, Schedule
+from unmask.core import Canvas, Denoiser, Frame, Noise, Schedule, lasts
 from unmask.core.errors import UnmaskError
 from unmask.policies.order import Order, Sight, foremost
 from unmask.policies.token import pick
@@ -34,7 +34,7 @@ class Path:
         holes = canvas.holes
         local = denoiser
         for step in Schedule.plan(holes.shape[1], self.block, self.steps):
-            if step.first:
+            if step.holds(lasts(denoiser)):
                 local = denoiser.hold(canvas, fresh=holes[:, step.holes])
             at = canvas.open(holes[:, step.holes], step.open)
             places = canvas.places(at)

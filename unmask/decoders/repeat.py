@@ -7,18 +7,17 @@ from dataclasses import replace
 
 import torch
 
-from unmask.core import Beliefs, Canvas, Decoder, Denoiser, Frame, Noise, decoder
+from unmask.core import Beliefs, Canvas, Decoder, Denoiser, Frame, Noise, Wrapper, decoder
 from unmask.core.errors import UnmaskError
 from unmask.core.shapes import Columns
 
 
-class Together:
+class Together(Wrapper):
     """What the repeated decoder sees: to it every sample is a problem of its own, to the network it is not."""
 
     def __init__(self, inner: Denoiser, count: int):
-        self.inner, self.count = inner, count
-        self.mask_id, self.context = inner.mask_id, inner.context
-        self.device, self.dtype = inner.device, inner.dtype
+        super().__init__(inner)
+        self.count = count
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
         return self.inner(_joined(canvas, self.count), at)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from unmask.core import Canvas, Denoiser, Frame, Noise, Schedule, decoder
+from unmask.core import Canvas, Denoiser, Frame, Noise, Schedule, decoder, lasts
 from unmask.decoders.path import check_sure
 from unmask.policies.order import foremost
 
@@ -28,8 +28,11 @@ class Threshold:
         steps = torch.zeros_like(canvas.pad)[:, None]  # a row counts its own: others may take longer
         for block in range(len(schedule.quotas)):
             at = holes[:, schedule.holes(block)]
-            local = denoiser.hold(canvas, fresh=at)
+            local, left = denoiser, 0
             while len(going := canvas.masked_at(at).any(1).nonzero()[:, 0]):
+                if left == 0:
+                    local, left = denoiser.hold(canvas, fresh=at), lasts(denoiser) or at.shape[1]
+                left -= 1
                 steps[going] += 1
                 canvas = canvas.replace_rows(going, self._step(local, canvas.rows(going), at[going], steps[going]))
                 yield Frame(canvas, canvas.sum_logp(holes), int(steps.max()))

@@ -2,6 +2,7 @@
 
 from unmask.core.errors import UnmaskError, nearest
 from unmask.experiments import (
+    approximations,
     block_size,
     case_study,
     figure_1d,
@@ -30,6 +31,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         sudoku,
         case_study,
         score_quality,
+        approximations,
     )
 }
 

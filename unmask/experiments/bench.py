@@ -45,6 +45,8 @@ class Bench:
             samples=part.samples,
             limit=part.limit,
             metric=setting.metric,
+            cache=part.cache,
+            early_end=part.early_end,
             device=self.device,
             dtype=self.dtype,
             precision=self.precision,

@@ -39,3 +39,10 @@ class Part:
     limit: int | None  # problems
     seeds: tuple[int, ...] = (0,)
     samples: int = 1
+    cache: str = "none"
+    early_end: bool = False
+
+    @property
+    def approximate(self) -> str:
+        """How, in words; nothing where it is exact."""
+        return " + ".join([f"cache {self.cache}"] * (self.cache != "none") + ["early end"] * self.early_end)

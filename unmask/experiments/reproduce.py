@@ -19,7 +19,7 @@ from unmask.report import formats
 from unmask.report.plots import draw
 from unmask.report.results import gather
 from unmask.report.tables import as_json
-from unmask.runs.store import write_whole
+from unmask.runs.store import Run, write_whole
 
 SIGNS = {"holds": "✓", "does not hold": "✗", "not decided": "?", "not asked": "–"}
 
@@ -46,7 +46,7 @@ def write_results(folder: Path, experiment: Experiment, found: Found, findings: 
         "verdicts.json": json.dumps([asdict(verdict) for verdict in findings.verdicts], ensure_ascii=False, indent=1),
     }
     if found.runs:
-        texts["cells.csv"] = formats.comma_separated(as_json(gather(found.runs.values()), []))
+        texts["cells.csv"] = formats.comma_separated(cells(found))
     paths = []
     for name, text in texts.items():
         write_whole(folder / name, text)
@@ -55,6 +55,19 @@ def write_results(folder: Path, experiment: Experiment, found: Found, findings: 
         (folder / name).write_bytes(image)
         paths.append(folder / name)
     return paths
+
+
+def cells(found: Found) -> list[dict[str, Any]]:
+    """Those of an approximate run are gathered apart, and their decoder says so."""
+    made: dict[str, list[Run]] = {}
+    for part in found.parts:
+        if part.name in found.runs:
+            made.setdefault(part.approximate, []).append(found.runs[part.name])
+    return [
+        cell | {"decoder": " + ".join(filter(None, (cell["decoder"], how)))}
+        for how, runs in made.items()
+        for cell in as_json(gather(runs), [])
+    ]
 
 
 def pictures(findings: Findings, kinds: tuple[str, ...]) -> dict[str, bytes]:
@@ -86,7 +99,7 @@ def plain(experiment: Experiment, found: Found, findings: Findings, out: Path) -
         "source": experiment.source,
         "question": experiment.question.strip(),
         "out": str(out),
-        "cells": as_json(gather(found.runs.values()), []) if found.runs else [],
+        "cells": cells(found),
         "measured": found.measured,
         "verdicts": [asdict(verdict) for verdict in findings.verdicts],
     }

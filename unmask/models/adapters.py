@@ -5,27 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser
+from unmask.core import Beliefs, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import Columns, Int
 
 
-class Shifted:
+class Shifted(Wrapper):
     """Undoes a shift of one: the network's logits at position i - 1 are about position i.
 
     A row's first token has nothing before it: like the published loop, it is read at its own position.
     """
-
-    def __init__(self, inner: Denoiser):
-        self.inner = inner
-        self.mask_id, self.context = inner.mask_id, inner.context
-
-    @property
-    def device(self) -> torch.device:
-        return self.inner.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.inner.dtype
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
         return self.inner(canvas, before(canvas, at))

@@ -7,45 +7,79 @@ column, `dual` everything outside the fresh ones.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
 from unmask.core import Beliefs, Canvas, Denoiser, UnmaskError, nearest
+from unmask.core.registry import parse
 from unmask.core.shapes import Columns, Float, Int, Rows
 from unmask.models.adapters import Shifted
 from unmask.models.graphs import Window
 from unmask.models.network import BUCKET, CHUNK, Network, Sheet, sheets, take
 from unmask.models.transformer import lines, select
 
-Cache = Literal["none", "prefix", "dual"]
 Keep = Literal["prefix", "dual"]
 Windows = Int[Tensor, "row window"]  # the columns computed at every step, left to right; the last may be repeated
 
 
-def cached(denoiser: Denoiser, cache: Cache, name: str = "the model") -> Denoiser:
+@dataclass(frozen=True)
+class Cache:
+    """What is kept through a block; written as `dual`, or `dual(refresh=4)`."""
+
+    keep: Keep
+    refresh: int | None = None  # steps after which all is computed anew; None: at the next block
+
+    def __post_init__(self) -> None:
+        if self.refresh is not None and self.refresh < 1:
+            raise UnmaskError(f"refresh={self.refresh} does not work: choose 1 or more steps")
+
+    def __str__(self) -> str:
+        return self.keep if self.refresh is None else f"{self.keep}(refresh={self.refresh})"
+
+
+def read_cache(spec: str) -> Cache | None:
+    call = parse(str(spec))
+    known = ("none", *get_args(Keep))
+    if call.name not in known:
+        raise UnmaskError(f"unknown cache {call.name!r}: {nearest(call.name, known)}")
+    for key in call.settings:
+        if call.name == "none" or key != "refresh":
+            raise UnmaskError(f"cache {call.name!r} has no setting {key!r}: write dual(refresh=4)")
+    if call.name == "none":
+        return None
+    said = call.settings.get("refresh")
+    if said is None:
+        return Cache(cast(Keep, call.name))
+    try:
+        return Cache(cast(Keep, call.name), int(said.name))
+    except ValueError:
+        raise UnmaskError(f"refresh takes a whole number of steps, not {said.name!r}") from None
+
+
+def make_cache(spec: str) -> str:
+    """The one way to write it."""
+    return str(read_cache(spec) or "none")
+
+
+def cached(denoiser: Denoiser, spec: str, name: str = "the model") -> Denoiser:
     """The denoiser with a cache under its outer adapter; refused where there is nothing to keep."""
-    if cache == "none":
+    cache = read_cache(spec)
+    if cache is None:
         return denoiser
     if isinstance(denoiser, Shifted):
-        return Shifted(cached(denoiser.inner, cache, name))
+        return Shifted(cached(denoiser.inner, spec, name))
     if not isinstance(denoiser, Network):
         raise UnmaskError(f"{name} keeps no keys and values between steps: use cache='none'")
     return Cached(denoiser, cache)
 
 
-def make_cache(word: str) -> Cache:
-    for known in get_args(Cache):
-        if word == known:
-            return known
-    raise UnmaskError(f"unknown cache {word!r}: {nearest(str(word), get_args(Cache))}")
-
-
 class Cached:
-    def __init__(self, network: Network, keep: Keep):
+    def __init__(self, network: Network, cache: Cache):
         self.network = network
-        self.keep: Keep = keep
+        self.cache, self.lasts = cache, cache.refresh
         self.mask_id, self.context = network.mask_id, network.context
         self.device, self.dtype = network.device, network.dtype
 
@@ -64,7 +98,7 @@ class Holding:
         self.cached, self.store, self.rows = cached, store, rows
         self.mask_id, self.context = cached.mask_id, cached.context
         self.device, self.dtype = cached.device, cached.dtype
-        self.window = window_of(canvas, fresh, cached.keep)
+        self.window = window_of(canvas, fresh, cached.cache.keep)
         self.steady = steady  # whether its shape will be asked for again and again
         self.seen: tuple[Rows, Rows, Windows] | None = None
 

@@ -12,15 +12,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser
+from unmask.core import Beliefs, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import Bool, Columns
 
 
-class EarlyEnd:
+class EarlyEnd(Wrapper):
     def __init__(self, inner: Denoiser, eos: Iterable[int], outer: EarlyEnd | None = None):
-        self.inner, self.eos = inner, torch.tensor(sorted(eos), device=inner.device)
-        self.mask_id, self.context = inner.mask_id, inner.context
-        self.device, self.dtype = inner.device, inner.dtype
+        super().__init__(inner)
+        self.eos = torch.tensor(sorted(eos), device=inner.device)
         self.outer = outer or self
         self.vocab = 0  # known after the first call; before it no row can have ended
 

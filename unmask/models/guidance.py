@@ -7,17 +7,16 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser
+from unmask.core import Beliefs, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import Bool, Columns
 
 
-class Guided:
+class Guided(Wrapper):
     """Logits un + (scale + 1)(cond − un). Twice the rows: stand it outside the meter."""
 
     def __init__(self, inner: Denoiser, given: Bool[Tensor, "problem pos"], scale: float, held: int | None = None):
-        self.inner, self.given, self.scale = inner, given, scale
-        self.mask_id, self.context = inner.mask_id, inner.context
-        self.device, self.dtype = inner.device, inner.dtype
+        super().__init__(inner)
+        self.given, self.scale = given, scale
         self.held = held  # rows of the canvas that was held, where one was
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:

@@ -12,17 +12,16 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser
+from unmask.core import Beliefs, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import AtFloat, AtTokens, Columns
 
 
-class Suppressed:
+class Suppressed(Wrapper):
     """The tokens have probability 0 wherever they are asked about."""
 
     def __init__(self, inner: Denoiser, tokens: Iterable[int]):
-        self.inner, self.tokens = inner, torch.tensor(sorted(tokens), device=inner.device)
-        self.mask_id, self.context = inner.mask_id, inner.context
-        self.device, self.dtype = inner.device, inner.dtype
+        super().__init__(inner)
+        self.tokens = torch.tensor(sorted(tokens), device=inner.device)
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
         return without(self.inner(canvas, at), self.tokens)
@@ -35,16 +34,15 @@ def without(beliefs: Beliefs, tokens: Tensor) -> Beliefs:
     return replace(beliefs, read=lambda places: beliefs.read(places).index_fill(1, tokens, -torch.inf))
 
 
-class Late:
+class Late(Wrapper):
     """The tokens may be drawn, but rank below all others: LLaDA's `confidence_eos_eot_inf`, as it is documented.
 
     Ranks are read from log p, so a written late token leaves −inf in its row's score.
     """
 
     def __init__(self, inner: Denoiser, tokens: Iterable[int]):
-        self.inner, self.tokens = inner, torch.tensor(sorted(tokens), device=inner.device)
-        self.mask_id, self.context = inner.mask_id, inner.context
-        self.device, self.dtype = inner.device, inner.dtype
+        super().__init__(inner)
+        self.tokens = torch.tensor(sorted(tokens), device=inner.device)
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
         return _LateBeliefs(**vars(self.inner(canvas, at)), late=self.tokens)

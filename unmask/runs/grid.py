@@ -16,7 +16,6 @@ import unmask.decoders
 import unmask.tasks  # noqa: F401  the rooms register what they hold
 from unmask.core import Decoder, UnmaskError, decoder
 from unmask.models import load, model
-from unmask.models.cache import Cache
 from unmask.models.load import registered
 from unmask.models.memory import choose_device, choose_dtype, stored_dtype
 from unmask.runs.job import Precision
@@ -40,7 +39,7 @@ class Grid:
     guidance: float = 0.0
     suppress: bool = False
     early_end: bool = False
-    cache: Cache = "none"
+    cache: str = "none"
     stop: tuple[str, ...] = ()
     traces: bool = False
     device: str = "cpu"

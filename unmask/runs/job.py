@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from unmask.models.cache import Cache
 from unmask.runs.batching import Batches
 
 Precision = Literal["highest", "high"]  # of float32 products: exact, or rounded to TF32 where the device can
@@ -33,7 +32,7 @@ class Job:
     guidance: float
     suppress: bool
     early_end: bool
-    cache: Cache
+    cache: str
     stop: tuple[str, ...]
     traced: bool
     device: str

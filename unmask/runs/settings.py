@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask.core import Adapter, Canvas, Decoder, Denoiser, UnmaskError, decoder
 from unmask.models import Model
-from unmask.models.cache import Cache, cached, make_cache
+from unmask.models.cache import cached, make_cache
 from unmask.models.early_end import EarlyEnd
 from unmask.models.guidance import Guided
 from unmask.models.suppress import Suppressed
@@ -23,7 +23,7 @@ class Settings:
     suppress: bool = False  # end-of-text is never written
     early_end: bool = False  # approximate: nothing is computed after an answer's end-of-text
     stop: tuple[str, ...] = ()  # the text is cut before the first of these
-    cache: Cache = "none"  # approximate: keys and values of the prefix, or of all but the block, kept through a block
+    cache: str = "none"  # approximate: keys and values of the prefix, or of all but the block, kept through a block
 
     def __post_init__(self) -> None:
         if not isinstance(self.decoder, Decoder):

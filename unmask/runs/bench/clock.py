@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import torch
 
-from unmask.core import Canvas, Denoiser, Frame
+from unmask.core import Canvas, Denoiser, Frame, Wrapper
 from unmask.core.beliefs import Beliefs
 from unmask.core.shapes import Columns
 
@@ -67,13 +67,12 @@ class Stopwatch:
             self.clock.mark("scoring")
 
 
-class Timed:
+class Timed(Wrapper):
     """A denoiser whose questions a stopwatch sees."""
 
     def __init__(self, inner: Denoiser, watch: Stopwatch):
-        self.inner, self.watch = inner, watch
-        self.mask_id, self.context = inner.mask_id, inner.context
-        self.device, self.dtype = inner.device, inner.dtype
+        super().__init__(inner)
+        self.watch = watch
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
         self.watch.begins()

@@ -11,7 +11,7 @@ import torch
 from unmask import plain
 from unmask.core import Canvas, Decoded, Decoder, Denoiser, decode
 from unmask.decoders import LowConfidence, OrderTokenSearch
-from unmask.models.cache import Cache, cached
+from unmask.models.cache import cached
 from unmask.runs.bench.bed import Bed
 from unmask.runs.bench.clock import Stopwatch, Timed
 from unmask.runs.bench.plan import Sizes
@@ -69,7 +69,7 @@ class Ours:
 
     decoder: Callable[[Bed, Sizes], Decoder]
     compiled: bool = False
-    cache: Cache = "none"
+    cache: str = "none"
     batched: bool = True  # problems together
     merged: bool = True  # identical rows once
     whole_head: bool = False

@@ -5,18 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser
+from unmask.core import Beliefs, Canvas, Denoiser, Wrapper
 from unmask.core.beliefs import CPU_CHUNK
 from unmask.core.shapes import Columns
 
 
-class WholeHead:
+class WholeHead(Wrapper):
     """Takes logits at every position, as the published loops do, and keeps those asked for."""
-
-    def __init__(self, inner: Denoiser):
-        self.inner = inner
-        self.mask_id, self.context = inner.mask_id, inner.context
-        self.device, self.dtype = inner.device, inner.dtype
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
         columns = torch.arange(canvas.width, device=at.device).expand(len(canvas), -1)

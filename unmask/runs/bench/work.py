@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor
 
 from unmask import plain
-from unmask.core import Beliefs, Canvas, Denoiser
+from unmask.core import Beliefs, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import Columns
 from unmask.models.transformer import Shape
 from unmask.runs.bench.flops import head_flops, trunk_flops
@@ -26,16 +26,12 @@ class Work:
         return trunk_flops(shape, positions, looks) + head_flops(shape, self.asked)
 
 
-@dataclass
-class Tally:
+class Tally(Wrapper):
     """A denoiser that keeps count."""
 
-    inner: Denoiser
-    work: Work = field(default_factory=Work)
-
-    def __post_init__(self) -> None:
-        self.mask_id, self.context = self.inner.mask_id, self.inner.context
-        self.device, self.dtype = self.inner.device, self.inner.dtype
+    def __init__(self, inner: Denoiser, work: Work | None = None):
+        super().__init__(inner)
+        self.work = work or Work()
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
         beliefs = self.inner(canvas, at)
