@@ -110,7 +110,8 @@ def targets(found: Found) -> list[Target]:
     exact = [trial for trial in found["trials"] if trial.get("split") and trial["contender"].startswith("ots")]
     made: list[Target] = []
     least = {"plain-ots / ots": 1.3, "plain-ots / ots-compiled": 1.3} if cuda else {"plain-ots / ots": 2.0}
-    together = {"ots": 1.1, "ots-cached": 1.6, "ots-cached-compiled": 1.6} if cuda else {}
+    bounds = {"ots": 1.1, "ots-cached": 1.6} if cuda else {}
+    together = {f"{name}{kind}": bound for name, bound in bounds.items() for kind in ("", "-compiled")}
     least |= {f"{name} / {name}@problems=16": bound for name, bound in together.items()}
     bounds = {"ots-cached": 1.0, "ots-cached-threshold": 0.6}
     names = [(f"{name}{kind} / plain-path", bound) for name, bound in bounds.items() for kind in ("", "-compiled")]

@@ -19,6 +19,8 @@ from unmask.runs.bench.savings import WholeHead
 from unmask.runs.bench.work import Tally, Work, tallied
 
 SURE = 0.9  # probability at which threshold writing writes
+EVERY = 4  # steps after which a refreshed cache is filled anew
+REFRESHED = f"dual(refresh={EVERY})"
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,10 @@ def _threshold(bed: Bed, sizes: Sizes) -> Decoder:
     return OrderTokenSearch(sizes.beams, sizes.block, steps, sizes.temperature, sure=sure)
 
 
-def _cached(about: str, decoder: Callable[[Bed, Sizes], Decoder], compiled: bool = False) -> Contender:
-    return Contender(about, "approximate", Ours(decoder, compiled, cache="dual"), prepares=True, keeps=True)
+def _cached(
+    about: str, decoder: Callable[[Bed, Sizes], Decoder], compiled: bool = False, cache: str = "dual"
+) -> Contender:
+    return Contender(about, "approximate", Ours(decoder, compiled, cache), prepares=True, keeps=True)
 
 
 _OURS = Ours(_search)
@@ -126,8 +130,12 @@ CONTENDERS: dict[str, Contender] = {
     "path-cached": _cached("low-confidence, keys and values held outside the block", _path),
     "ots-cached": _cached("Order-Token Search, the same held; while candidates are scored only what precedes", _search),
     "ots-cached-threshold": _cached(f"and every draw of at least {SURE:g} probability written at once", _threshold),
+    "ots-cached-refreshed": _cached(f"ots-cached, all computed anew every {EVERY} steps", _search, cache=REFRESHED),
     "ots-cached-compiled": _cached("ots-cached, its layers compiled", _search, compiled=True),
     "ots-cached-threshold-compiled": _cached("ots-cached-threshold, its layers compiled", _threshold, compiled=True),
+    "ots-cached-refreshed-compiled": _cached(
+        "ots-cached-refreshed, its layers compiled", _search, compiled=True, cache=REFRESHED
+    ),
     "ots-alone": Contender("one problem at a time", "without", replace(_OURS, batched=False)),
     "ots-unmerged": Contender(
         "and identical rows computed again", "without", replace(_OURS, batched=False, merged=False)

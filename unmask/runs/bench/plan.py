@@ -9,7 +9,7 @@ from typing import Any
 from unmask.core import Schedule, UnmaskError, nearest
 
 AXES: dict[str, tuple[int, ...]] = {"beams": (2, 4, 8), "length": (64, 128, 256), "problems": (1, 4, 16)}
-SWEPT = ("ots-cached", "ots")  # contenders that a sweep takes along, the cheaper first
+SWEPT = ("ots-cached", "ots")  # contenders that a sweep takes along, the cheaper first; compiled where they are
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,12 @@ class Plan:
     def swept(self) -> Iterator[list[Trial]]:
         """A sweep's trials, cheap ones first; the plan's own sizes are measured in the comparison already."""
         for axis, values in self.sweeps:
-            made = [(name, self.sizes.along(axis, value)) for value in sorted(values) for name in SWEPT]
-            yield [Trial(name, at, axis) for name, at in made if name in self.contenders and at != self.sizes]
+            made = [(name, self.sizes.along(axis, value)) for value in sorted(values) for name in self._swept()]
+            yield [Trial(name, at, axis) for name, at in made if at != self.sizes]
+
+    def _swept(self) -> list[str]:
+        quickest = [name if f"{name}-compiled" not in self.contenders else f"{name}-compiled" for name in SWEPT]
+        return [name for name in quickest if name in self.contenders]
 
     def record(self) -> dict[str, Any]:
         return {**asdict(self), "sweeps": {axis: list(values) for axis, values in self.sweeps}}

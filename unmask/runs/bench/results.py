@@ -30,6 +30,8 @@ RATIOS = (
     ("ots-cached-threshold", "plain-path"),
     ("ots-cached-compiled", "plain-path"),
     ("ots-cached-threshold-compiled", "plain-path"),
+    ("ots-cached-refreshed", "plain-path"),
+    ("ots-cached-refreshed-compiled", "plain-path"),
 )
 
 
