@@ -12,6 +12,7 @@ from tests.decoders.examples import specs
 from tests.decoders.test_laws import LENGTH, PROMPTS, texts
 from tests.models.test_cache import frozen, kept_columns
 from unmask.core import Beliefs, Canvas, Decoded, Denoiser, decode, decoder
+from unmask.core.cost import merge
 from unmask.models.cache import Cached, cached, read_cache
 from unmask.models.graphs import Graphs
 from unmask.models.load import load
@@ -156,6 +157,21 @@ def test_graphs_and_rarer_merging_change_nothing(spec: str, keep: str, replayed:
     assert texts(found) == texts(want)
     assert [r.score for r in found] == [pytest.approx(r.score, abs=1e-4) for r in want]
     assert [r.cost.rows for r in found] == [r.cost.rows for r in want]
+
+
+def test_copies_are_looked_for_as_long_as_there_are_some(replayed: Network, monkeypatch: pytest.MonkeyPatch):
+    looks: list[int] = []
+
+    def watched(canvas: Canvas, at: Tensor) -> tuple[Tensor, Tensor]:
+        looks.append(len(canvas))
+        return merge(canvas, at)
+
+    monkeypatch.setattr("unmask.core.cost.merge", watched)
+    copies = run("ots(beams=3, block=6, steps=6, temperature=0)", replayed, PROMPTS)
+    assert [result.cost.distinct for result in copies] == [6 + 1] * len(PROMPTS)  # steps, and one candidate
+    looks.clear()
+    run("ots(beams=3, block=6, steps=6, temperature=9)", replayed, PROMPTS)
+    assert looks == [9, 9, 9, 9, 9, 27]  # held, copies, parted; held, asked and forked at the search
 
 
 def test_keys_and_values_are_loaded_once_a_block(replayed: Network, monkeypatch: pytest.MonkeyPatch):

@@ -28,8 +28,9 @@ class Cost:
 class Metered(Wrapper):
     """Counts a denoiser's work by problem, and has identical rows of one problem computed once.
 
-    On a CPU equal rows are looked for at every call. Elsewhere looking waits for the device, and is done where a
-    decoder holds, at the first call after that, and where rows have been forked since: once or twice a search.
+    On a CPU equal rows are looked for at every call. Elsewhere looking waits for the device: it is done where a decoder
+    holds, at the first call after that, where rows have been forked since, and for as long as it finds some. Rows part
+    at their own draws, so a look in vain is the last until the next fork.
     """
 
     def __init__(self, inner: Denoiser, problems: int, outer: Metered | None = None, copies: Rows | None = None):
@@ -39,18 +40,19 @@ class Metered(Wrapper):
         self.counts = outer.counts if outer else torch.zeros(3, problems, dtype=torch.long, device=inner.device)
         self.calls = 0
         self.copies = copies  # for each row that was held, its place among the distinct ones
-        self.asked = False
+        self.looks = True  # whether there may be equal rows
         self.seen: tuple[Rows, Rows] | None = None
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
         self.outer.calls += 1
         self._count(0, canvas.problem, torch.ones_like(canvas.problem))
-        looks, self.asked = looks_freely(self.device) or self._forked(canvas), True
+        looks = looks_freely(self.device) or self._may_merge(canvas)
         canvas = replace(canvas, source=self._inside(canvas.source))
         if not looks:
             return self._counted(canvas, at)
         first, copies = merge(canvas, at)
-        if len(first) == len(canvas):
+        self.looks = len(first) < len(canvas)
+        if not self.looks:
             return self._counted(canvas, at)
         return self._counted(_rows(canvas, first), at[first]).rows(copies)
 
@@ -59,8 +61,8 @@ class Metered(Wrapper):
         first, copies = merge(canvas, fresh)
         return Metered(self.inner.hold(_rows(canvas, first), fresh[first]), 0, self.outer, copies)
 
-    def _forked(self, canvas: Canvas) -> bool:
-        return self.copies is not None and (not self.asked or len(canvas) > len(self.copies))
+    def _may_merge(self, canvas: Canvas) -> bool:
+        return self.copies is not None and (self.looks or len(canvas) > len(self.copies))
 
     def _inside(self, source: Rows) -> Rows:
         """Rows of what the inner one holds. The same answer for the same question: a cache knows its rows by it."""

@@ -92,8 +92,8 @@ def _verdicts(found: Found) -> list[Verdict]:
         result = joint([pair for pair in pairs if pair is not None])
         if method.name == EXACT or result is None or None in pairs:
             continue
-        within = abs(result.difference) <= (result.error or 0.0)
-        claim = f"OTS with {method.label} answers within one standard error of exact OTS"
+        within = result.difference >= -(result.error or 0.0)
+        claim = f"OTS with {method.label} is at most one standard error below exact OTS"
         said = f"{method.label} less exact: {figure(result)}"
         verdicts.append(Verdict(claim, SOURCE, "holds" if within else "does not hold", said))
     return verdicts
