@@ -53,6 +53,17 @@ def test_it_asks_the_rows_of_a_plain_decoding_and_computes_no_more_positions(spe
         assert result.cost.positions <= result.cost.distinct * (result.canvas.width - int(result.canvas.pad[0]))
 
 
+@every_cache
+def test_computing_copies_once_changes_nothing(keep: str):
+    model, search = cached(NETWORK, keep), decoder.make("ots(beams=4, block=6, steps=6, temperature=0.6)")
+    for seed in range(12):
+        canvas = Canvas.blank(PROMPTS, LENGTH, model.mask_id, dtype=model.dtype)
+        merged = decode(search, model, canvas, seed)
+        apart = decode(search, model, canvas, seed, adapt=lambda meter, canvas: model)
+        assert texts(merged) == texts(apart)
+        assert [r.score for r in merged] == [r.score for r in apart]
+
+
 class Frozen:
     """What a cache stands for, without one: each question is a slow forward of each row, from the definition."""
 

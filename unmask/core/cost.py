@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unmask.core.beliefs import Beliefs
 from unmask.core.canvas import Canvas
-from unmask.core.denoiser import Denoiser, Wrapper
+from unmask.core.denoiser import Denoiser, Wrapper, lasts
 from unmask.core.shapes import Columns, Int, Rows
 
 
@@ -50,7 +50,7 @@ class Metered(Wrapper):
         canvas = replace(canvas, source=self._inside(canvas.source))
         if not looks:
             return self._counted(canvas, at)
-        first, copies = merge(canvas, at)
+        first, copies = merge(canvas, self._key(canvas, at))
         self.looks = len(first) < len(canvas)
         if not self.looks:
             return self._counted(canvas, at)
@@ -58,11 +58,16 @@ class Metered(Wrapper):
 
     def hold(self, canvas: Canvas, fresh: Columns) -> Metered:
         canvas = replace(canvas, source=self._inside(canvas.source))
-        first, copies = merge(canvas, fresh)
+        first, copies = merge(canvas, self._key(canvas, fresh))
         return Metered(self.inner.hold(_rows(canvas, first), fresh[first]), 0, self.outer, copies)
 
     def _may_merge(self, canvas: Canvas) -> bool:
         return self.copies is not None and (self.looks or len(canvas) > len(self.copies))
+
+    def _key(self, canvas: Canvas, at: Columns) -> Int[Tensor, "row key"]:
+        """Under a cache that is refreshed within a block, equal rows may stand on keys and values of unequal ones."""
+        apart = self.copies is not None and lasts(self.outer) is not None
+        return torch.cat([canvas.source[:, None], at], dim=1) if apart else at
 
     def _inside(self, source: Rows) -> Rows:
         """Rows of what the inner one holds. The same answer for the same question: a cache knows its rows by it."""
@@ -91,9 +96,9 @@ def _rows(canvas: Canvas, index: Int[Tensor, " some"]) -> Canvas:
     return replace(canvas.rows(index), source=canvas.source[index])
 
 
-def merge(canvas: Canvas, at: Columns) -> tuple[Int[Tensor, " first"], Rows]:
-    """The first row of every set of identical ones, and for each row its place among those."""
-    words = torch.cat([canvas.problem[:, None], at, canvas.tokens], dim=1).cpu().numpy()
+def merge(canvas: Canvas, key: Int[Tensor, "row key"]) -> tuple[Int[Tensor, " first"], Rows]:
+    """The first row of every set with equal keys and tokens, and for each row its place among those."""
+    words = torch.cat([canvas.problem[:, None], key, canvas.tokens], dim=1).cpu().numpy()
     seen: dict[bytes, int] = {}
     leader = [seen.setdefault(row.tobytes(), i) for i, row in enumerate(words)]
     rank = {row: i for i, row in enumerate(seen.values())}
