@@ -23,12 +23,18 @@ Guidance = Annotated[
 ]
 Suppress = Annotated[bool, typer.Option("--suppress", help="Never write end-of-text.")]
 EarlyEnd = Annotated[
-    bool, typer.Option("--early-end", help="Compute nothing after an answer's end-of-text (approximate).")
+    bool,
+    typer.Option(
+        "--early-end", help="Compute nothing after an answer's end-of-text. Approximate: tiny loses nothing by it."
+    ),
 ]
 Cache = Annotated[
     str,
     typer.Option(
-        "--cache", metavar="KIND", help="Keep keys and values through a block: none, prefix or dual (approximate)."
+        "--cache",
+        metavar="KIND",
+        help="Keep keys and values through a block: none, prefix, dual, or dual(refresh=4), which computes all anew "
+        "every 4 steps. Approximate: tiny loses 5, 6 and 1 points by the last three.",
     ),
 ]
 Compile = Annotated[bool, typer.Option("--compile", help="Fuse the layers' operations; on a GPU, after a wait.")]

@@ -43,7 +43,7 @@ class OrderTokenSearch:
     interval: int | None = None  # N: also search at every N-th step; always at the last of each block
     likelihood: Likelihood = "block"
     samples: int = 1  # M: completions a candidate's score is averaged over
-    sure: float | None = None  # approximate: between searches also write every draw of at least this probability
+    sure: float | None = None  # approximate: also write draws of at least this probability (0.9: tiny loses 3 points)
 
     def __post_init__(self) -> None:
         check_temperature(self.temperature)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from unmask.experiments.cells import Method, Part
 from unmask.experiments.experiment import Experiment, Findings, Verdict
 from unmask.experiments.found import Found
@@ -9,6 +11,7 @@ from unmask.experiments.methods import asked
 from unmask.experiments.setting import BENCHMARKS, Setting
 from unmask.experiments.tables import paired, rows_of
 from unmask.experiments.verdicts import figure
+from unmask.report.plots import Plot, Point
 from unmask.report.statistics import Estimate, joint
 from unmask.report.tables import Table
 
@@ -64,7 +67,19 @@ def _method(setting: Setting, name: str) -> Method:
 
 
 def findings(found: Found) -> Findings:
-    return Findings([_table(found), paired(found, EXACT)], _verdicts(found))
+    return Findings([_table(found), paired(found, EXACT)], _verdicts(found), [_plot(found)])
+
+
+def _plot(found: Found) -> Plot:
+    """A line joins what differs in how often all is computed anew."""
+    lines: dict[str, list[Point]] = {}
+    for method in found.methods:
+        point = Point(float(round(_positions(found, method.name))), found.average(method.name))
+        if point.x and point.found.value is not None:
+            lines.setdefault(re.sub(r"\(refresh=\d+\)", "", method.label), []).append(point)
+    made = tuple((label, tuple(sorted(points, key=lambda one: one.x))) for label, points in lines.items())
+    title = f"{found.setting.model} · average over {len(found.benchmarks)} tasks"
+    return Plot("approximations", title, "positions computed a problem", made)
 
 
 def _table(found: Found) -> Table:
