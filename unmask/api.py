@@ -15,7 +15,6 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask import models
 from unmask.core import Decoder, Frame, UnmaskError, Watch, decoder
 from unmask.models import Messages, Model
-from unmask.models.cache import make_cache
 from unmask.runs.generation import Generation, in_batches
 from unmask.runs.output import Output
 from unmask.runs.prompt import OnePrompt, Prompt, is_one, read_prompt
@@ -104,7 +103,8 @@ def generate(
 
     `length` masks follow the prompt (the model's own default without it). `guidance` is the scale of classifier-free
     guidance, `suppress` forbids end-of-text, `early_end` computes nothing after it (approximate), `stop` cuts the text.
-    `cache` keeps keys and values through a block: of the `prefix`, or with `dual` of all but the block (approximate).
+    `cache` keeps keys and values through a block: of the `prefix`, or with `dual` of all but the block (approximate);
+    `dual(refresh=4)` computes all of them anew every 4 steps.
     `key` maps a text to what votes compare. `trace=True` keeps a trace in `.trace`; a path also writes it there.
     """
     model = _model(model)
@@ -273,4 +273,4 @@ def _settings(
 ) -> Settings:
     words = (stop,) if isinstance(stop, str) else tuple(stop)
     length = model.default_length if length is None else length
-    return Settings(decoder.make(wanted), length, seed, guidance, suppress, early_end, words, make_cache(cache))
+    return Settings(decoder.make(wanted), length, seed, guidance, suppress, early_end, words, cache)

@@ -98,6 +98,7 @@ def test_a_swapped_wording_is_part_of_the_run(run, model: str, tmp_path: Path, m
         (("--cache", "daul"), "unknown cache 'daul': did you mean 'dual'?"),
         (("--cache", "dual(refresh=0)"), "refresh=0 does not work: choose 1 or more steps"),
         (("--cache", "dual(refresh=x)"), "refresh takes a whole number of steps, not 'x'"),
+        (("--cache", "dual(refresh=4(x=1))"), "refresh takes a whole number of steps, not '4'"),
         (("--cache", "dual(reset=4)"), "cache 'dual' has no setting 'reset': write dual(refresh=4)"),
     ],
 )

@@ -12,11 +12,15 @@ from tests.decoders.examples import specs
 from tests.decoders.test_laws import LENGTH, PROMPTS, texts
 from tests.models.test_cache import frozen, kept_columns
 from unmask.core import Beliefs, Canvas, Decoded, Denoiser, decode, decoder
-from unmask.core.cost import merge
+from unmask.core.cost import leaders
+from unmask.models.adapters import Shifted
 from unmask.models.cache import Cached, cached, read_cache
+from unmask.models.early_end import EarlyEnd
 from unmask.models.graphs import Graphs
+from unmask.models.guidance import Guided
 from unmask.models.load import load
 from unmask.models.network import Network
+from unmask.models.suppress import Suppressed
 
 KEEPS = ["prefix", "dual", "dual(refresh=2)"]
 NETWORK = load("toy-transformer(letters=12, width=16, layers=2)").denoiser
@@ -54,12 +58,13 @@ def test_it_asks_the_rows_of_a_plain_decoding_and_computes_no_more_positions(spe
 
 
 @every_cache
-def test_computing_copies_once_changes_nothing(keep: str):
-    model, search = cached(NETWORK, keep), decoder.make("ots(beams=4, block=6, steps=6, temperature=0.6)")
-    for seed in range(12):
+@pytest.mark.parametrize("spec", [*specs(), "ots(beams=4, block=6, steps=6, temperature=0.6)"])
+def test_computing_copies_once_changes_nothing(spec: str, keep: str):
+    model, made = cached(NETWORK, keep), decoder.make(spec)
+    for seed in range(4):
         canvas = Canvas.blank(PROMPTS, LENGTH, model.mask_id, dtype=model.dtype)
-        merged = decode(search, model, canvas, seed)
-        apart = decode(search, model, canvas, seed, adapt=lambda meter, canvas: model)
+        merged = decode(made, model, canvas, seed)
+        apart = decode(made, model, canvas, seed, adapt=lambda meter, canvas: model)
         assert texts(merged) == texts(apart)
         assert [r.score for r in merged] == [r.score for r in apart]
 
@@ -126,18 +131,38 @@ def test_a_cache_refreshed_at_every_step_is_none_to_a_single_path(spec: str):
     assert [r.cost.positions for r in found] == [r.cost.positions for r in want]
 
 
-def test_a_cache_is_refreshed_when_it_has_served_its_steps(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("spec", "masks"),
+    [
+        ("low-confidence(block=4, steps=6)", [6, 4, 2]),
+        ("ots(beams=2, block=4, steps=6, temperature=1)", [6, 4, 2]),
+        ("ots(beams=2, block=6, steps=6, temperature=1, interval=3)", [6, 4, 2]),
+        ("vote(n=2, inner=low-confidence(block=4, steps=6, temperature=1))", [6, 4, 2]),
+        ("order-search(beams=2, block=4, score=path)", [6, 4, 2]),
+        ("threshold(sure=1, block=3)", [6, 4, 3, 1]),
+    ],
+)
+def test_a_cache_is_refreshed_every_so_many_steps(spec: str, masks: list[int], monkeypatch: pytest.MonkeyPatch):
     held: list[int] = []
     hold = Cached.hold
 
     def watched(self: Cached, canvas: Canvas, fresh: Tensor) -> Denoiser:
-        held.append(int(canvas.masked[0].sum()))
+        held.append(int((canvas.tokens[-1] == canvas.mask_id).sum()))
         return hold(self, canvas, fresh)
 
     monkeypatch.setattr(Cached, "hold", watched)
-    run("low-confidence(block=4, steps=6)", cached(NETWORK, "prefix(refresh=2)"), PROMPTS[:1])
+    model = cached(NETWORK, "prefix(refresh=2)")
     assert LENGTH == 6
-    assert held == [6, 4, 2]
+    run(spec, model, PROMPTS[:1])
+    assert held == masks
+    held.clear()
+    canvas = Canvas.blank(PROMPTS[:1], LENGTH, model.mask_id, dtype=model.dtype)
+
+    def adapt(meter: Denoiser, canvas: Canvas) -> Denoiser:
+        return EarlyEnd(Suppressed(Guided(meter, canvas.real & ~canvas.masked, 1.0), [3]), [4])
+
+    decode(decoder.make(spec), Shifted(model), canvas, adapt=adapt)
+    assert len(held) == len(masks)  # whatever stands round it passes the word on
 
 
 def repeatable(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
@@ -152,7 +177,7 @@ def repeatable(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
 
 @pytest.fixture
 def replayed(monkeypatch: pytest.MonkeyPatch) -> Network:
-    """A network whose held steps go through graphs, metered as on a GPU: equal rows are looked for at searches only."""
+    """A network whose held steps go through graphs, metered as on a GPU: not every call looks for equal rows."""
     monkeypatch.setattr("unmask.core.cost.looks_freely", lambda device: False)
     assert isinstance(NETWORK, Network)
     made = Network(NETWORK.module, NETWORK.mask_id)
@@ -173,11 +198,11 @@ def test_graphs_and_rarer_merging_change_nothing(spec: str, keep: str, replayed:
 def test_copies_are_looked_for_as_long_as_there_are_some(replayed: Network, monkeypatch: pytest.MonkeyPatch):
     looks: list[int] = []
 
-    def watched(canvas: Canvas, at: Tensor) -> tuple[Tensor, Tensor]:
+    def watched(canvas: Canvas, key: Tensor) -> tuple[list[int], list[int]]:
         looks.append(len(canvas))
-        return merge(canvas, at)
+        return leaders(canvas, key)
 
-    monkeypatch.setattr("unmask.core.cost.merge", watched)
+    monkeypatch.setattr("unmask.core.cost.leaders", watched)
     copies = run("ots(beams=3, block=6, steps=6, temperature=0)", replayed, PROMPTS)
     assert [result.cost.distinct for result in copies] == [6 + 1] * len(PROMPTS)  # steps, and one candidate
     looks.clear()
@@ -186,6 +211,7 @@ def test_copies_are_looked_for_as_long_as_there_are_some(replayed: Network, monk
 
 
 def test_keys_and_values_are_loaded_once_a_block(replayed: Network, monkeypatch: pytest.MonkeyPatch):
+    """And again only where other rows stand for all."""
     loads: list[object] = []
     load_ = Graphs._load
 
@@ -199,3 +225,7 @@ def test_keys_and_values_are_loaded_once_a_block(replayed: Network, monkeypatch:
     run("ots(beams=3, block=3, steps=6, temperature=1)", cached(replayed, "dual"), [[1, 2, 3], [4, 5, 6]])
     assert len(loads) == 2
     assert {key.rows for key in replayed.graphs.made} == {8}
+    loads.clear()
+    run("ots(beams=12, block=6, steps=6, temperature=0)", cached(replayed, "dual"), [[1, 2, 3]])
+    assert len(loads) == 1
+    assert 1 in {key.rows for key in replayed.graphs.made}  # of twelve copies

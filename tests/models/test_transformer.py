@@ -10,6 +10,7 @@ from tests.models.folders import FAMILIES, counterpart, folder_of, some_shape
 from unmask.core import Canvas, Denoiser
 from unmask.models.adapters import Shifted
 from unmask.models.load import load_folder
+from unmask.models.transformer import keep, lines, select
 
 
 def canvas_of(lengths: list[int], masks: int, denoiser: Denoiser, seed: int) -> Canvas:
@@ -98,3 +99,25 @@ def test_dream_holds_what_it_reads_one_position_earlier(tmp_path: Path) -> None:
     assert asked[0] == [[3, 4, 5], [5, 6, 7]]
     assert asked[1][0] == [3, 4, 5, 6]
     assert asked[1][1] == [3, 4, 5, 5]  # a row with fewer repeats its last
+
+
+def test_keys_and_values_are_written_the_same_when_compiled(monkeypatch: pytest.MonkeyPatch):
+    torch.manual_seed(0)
+    held, k, v = torch.randn(2, 3, 2, 7, 4), torch.randn(3, 2, 4, 4), torch.randn(3, 2, 4, 4)
+    columns = torch.tensor([[0, 1, 5, 5], [2, 3, 4, 6], [6, 0, 1, 2]])
+    k[0, :, 3], v[0, :, 3] = k[0, :, 2], v[0, :, 2]  # a column that is named twice says the same twice
+    want, found = held.clone(), held.clone()
+    keep(want, columns, k, v)
+    monkeypatch.setattr("torch.compiler.is_compiling", lambda: True)
+    keep(found, columns, k, v)
+    assert torch.equal(found, want)
+    assert not torch.equal(want, held)
+
+
+def test_rows_of_keys_and_values_are_selected_with_their_heads():
+    kv, rows = torch.randn(3, 2, 4, 2, 5, 6), torch.tensor([2, 0, 2])
+    line, out = lines(kv, rows), torch.empty(2, 3, 2, 5, 6)
+    for layer in kv:
+        assert torch.equal(select(layer, line), layer[:, rows])
+        assert torch.equal(select(layer, line, out=out), layer[:, rows])
+        assert torch.equal(out, layer[:, rows])

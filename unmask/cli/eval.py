@@ -11,7 +11,6 @@ from unmask.cli.app import app
 from unmask.cli.options import one_of
 from unmask.cli.progress import board
 from unmask.core.errors import UnmaskError
-from unmask.models.cache import make_cache
 from unmask.runs.engines import make_engine
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import make_grid
@@ -80,7 +79,7 @@ def eval_(
     asked |= {"allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
     asked |= {"guidance": guidance, "suppress": suppress, "early_end": early_end, "stop": tuple(stop or ())}
     asked |= {
-        "cache": make_cache(cache),
+        "cache": cache,
         "compiled": compiled,
         "precision": one_of(Precision, "--precision", precision),
     }

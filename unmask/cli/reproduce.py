@@ -150,7 +150,7 @@ def _show_plan(lines: list[plan.Line], device: str, as_json: bool) -> None:
     head = ("experiment", "benchmark", "method", "length", "problems", "draws", "rows", "time")
     body = [tuple(map(Entry, _words(line))) for line in lines]
     whole = f"{len(lines)} cells, {total['rows']:,} rows, about {plan.duration(total['hours'])} of one {device} device"
-    note = "An upper estimate: identical rows of a problem are computed once on a CPU."
+    note = "An upper estimate: identical rows of a problem are computed once."
     table = Table("timing", whole, head, tuple(body), (note,))
     formats.terminal([table], formats.console(wide=not sys.stdout.isatty()))
 

@@ -72,5 +72,5 @@ class Wrapper:
 
 
 def lasts(denoiser: Denoiser) -> int | None:
-    """Steps that what is held is good for, where a denoiser says so by `lasts`; otherwise a block's."""
+    """Steps that what is held is good for, where a denoiser keeps something and says so; None: it keeps nothing."""
     return getattr(denoiser, "lasts", None)

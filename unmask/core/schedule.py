@@ -19,7 +19,7 @@ class Step:
     last: bool  # of its block
 
     def holds(self, lasts: int | None) -> bool:
-        """Whether a decoder holds before it: at a block's start, and where what is held has served its steps."""
+        """Whether a decoder holds before it: at a block's start, and where what is held is as many steps old."""
         return self.index == 0 if lasts is None else self.index % lasts == 0
 
 

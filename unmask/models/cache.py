@@ -7,6 +7,7 @@ column, `dual` everything outside the fresh ones.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
@@ -53,10 +54,9 @@ def read_cache(spec: str) -> Cache | None:
     said = call.settings.get("refresh")
     if said is None:
         return Cache(cast(Keep, call.name))
-    try:
-        return Cache(cast(Keep, call.name), int(said.name))
-    except ValueError:
-        raise UnmaskError(f"refresh takes a whole number of steps, not {said.name!r}") from None
+    if said.settings or not re.fullmatch(r"-?\d+", said.name):
+        raise UnmaskError(f"refresh takes a whole number of steps, not {said.name!r}")
+    return Cache(cast(Keep, call.name), int(said.name))
 
 
 def make_cache(spec: str) -> str:
@@ -79,7 +79,7 @@ def cached(denoiser: Denoiser, spec: str, name: str = "the model") -> Denoiser:
 class Cached:
     def __init__(self, network: Network, cache: Cache):
         self.network = network
-        self.cache, self.lasts = cache, cache.refresh
+        self.cache, self.lasts = cache, cache.refresh or network.context  # a block has no more steps than that
         self.mask_id, self.context = network.mask_id, network.context
         self.device, self.dtype = network.device, network.dtype
 

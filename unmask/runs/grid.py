@@ -16,6 +16,7 @@ import unmask.decoders
 import unmask.tasks  # noqa: F401  the rooms register what they hold
 from unmask.core import Decoder, UnmaskError, decoder
 from unmask.models import load, model
+from unmask.models.cache import make_cache
 from unmask.models.load import registered
 from unmask.models.memory import choose_device, choose_dtype, stored_dtype
 from unmask.runs.job import Precision
@@ -124,6 +125,7 @@ def make_grid(
     device: str | None = None,
     dtype: str | None = None,
     here: bool = True,
+    cache: str = "none",
     **more: Any,
 ) -> Grid:
     """From what a user wrote. `here`: whether models run on this machine, whose devices can then be asked."""
@@ -137,6 +139,7 @@ def make_grid(
         seeds=tuple(dict.fromkeys(seeds)),
         device=choose_device(chosen).type if here else torch.device(chosen).type,
         dtype=_dtype(dtype or ("float32" if all(map(registered, names)) else None), chosen, here),
+        cache=make_cache(cache),
         **more,
     )
 

@@ -36,7 +36,7 @@ class Settings:
             raise UnmaskError(f"guidance={self.guidance!r} does not work: choose 0 (none) or more")
         if self.suppress and self.early_end:
             raise UnmaskError("early_end waits for the end-of-text that suppress forbids: choose one of them")
-        make_cache(self.cache)
+        object.__setattr__(self, "cache", make_cache(self.cache))  # the one way to write it, in every record
         if any(not isinstance(word, str) or not word for word in self.stop):
             raise UnmaskError("a stop string is empty or no text: give at least one character")
 
