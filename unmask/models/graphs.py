@@ -80,7 +80,7 @@ class Graphs:
         return graph.hidden[:count]
 
     def _load(self, key: Key, kept: Tensor, kv: Tensor, rows: Rows, there: Tensor) -> None:
-        """Once a block: the steps of one come with the very same tensors."""
+        """Once for the very same tensors: with those the steps of a block come, as long as the same rows do."""
         if self.loaded is None or self.loaded[0] != key or self.loaded[1]() is not kv or self.loaded[2] is not rows:
             line = lines(kv, rows[there])
             for layer, given in zip(kept, kv, strict=True):  # one at a time: a copy of all would be as large again

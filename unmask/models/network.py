@@ -109,5 +109,4 @@ class Network:
 
 
 def take(hidden: Float[Tensor, "row pos width"], at: Columns) -> Float[Tensor, "row at width"]:
-    row = torch.arange(len(at), device=at.device)[:, None] * hidden.shape[1]
-    return hidden.flatten(0, 1).index_select(0, (row + at).flatten()).unflatten(0, at.shape)
+    return hidden.gather(1, at[:, :, None].expand(-1, -1, hidden.shape[-1]))
