@@ -7,7 +7,8 @@ import torch
 
 from tests.oracle import forward_of
 from unmask import plain
-from unmask.core import Schedule, UnmaskError
+from unmask.core import Schedule
+from unmask.errors import UnmaskError
 from unmask.models.load import load
 
 

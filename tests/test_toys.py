@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models.load import load
 from unmask.models.toy import Chain, Joint
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from unmask.api import generate as generate
     from unmask.api import load as load
     from unmask.api import stream as stream
-    from unmask.core import UnmaskError as UnmaskError
     from unmask.core import reseed as reseed
+    from unmask.errors import UnmaskError as UnmaskError
     from unmask.models import Model as Model
     from unmask.models.hf import wrap as wrap
     from unmask.runs.output import Output as Output
@@ -27,7 +27,7 @@ _HOMES = {
     "Moment": "unmask.api",
     "Output": "unmask.runs.output",
     "Trace": "unmask.runs.trace",
-    "UnmaskError": "unmask.core",
+    "UnmaskError": "unmask.errors",
     "fill": "unmask.api",
     "generate": "unmask.api",
     "load": "unmask.api",

@@ -13,7 +13,8 @@ import torch
 import unmask.decoders
 import unmask.tasks  # noqa: F401  registers the tasks
 from unmask import models
-from unmask.core import Decoder, Frame, UnmaskError, Watch, decoder
+from unmask.core import Decoder, Frame, Watch, decoder
+from unmask.errors import UnmaskError
 from unmask.models import Messages, Model
 from unmask.runs.generation import Generation, in_batches
 from unmask.runs.output import Output

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.core import Canvas, Decoder, Denoiser, UnmaskError, decode, nearest
+from unmask.core import Canvas, Decoder, Denoiser, decode
 from unmask.core.shapes import Int
 from unmask.decoders import LowConfidence, Random
+from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
 from unmask.models.guidance import Guided
 from unmask.models.hf import UNKNOWN, Foreign

@@ -14,8 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from unmask.core.errors import UnmaskError
 from unmask.core.noise import Noise, Purpose, key
+from unmask.errors import UnmaskError
 
 Forward = Callable[[Tensor], Tensor]  # tokens (row, pos) -> logits (row, pos, vocab)
 Order = Literal["low-confidence", "random", "left-to-right", "margin", "entropy"]

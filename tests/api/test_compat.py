@@ -10,7 +10,7 @@ from torch import Tensor
 import unmask
 from unmask import plain
 from unmask.compat import generate
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models.transformer import Transformer
 
 MASK = 32

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import Tensor
 
-from unmask.core import Beliefs, UnmaskError, beliefs
+from unmask.core import Beliefs, beliefs
 from unmask.core.beliefs import GROUP, invert, masses
+from unmask.errors import UnmaskError
 
 
 def believe(logits: Tensor, mask_id: int) -> Beliefs:

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.core import Canvas, UnmaskError
+from unmask.core import Canvas
+from unmask.errors import UnmaskError
 
 MASK = 9
 

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Beliefs, Canvas, Denoiser, Frame, Metered, UnmaskError, decode, decoder
+from unmask.core import Beliefs, Canvas, Denoiser, Frame, Metered, decode, decoder
 from unmask.core.cost import merge
 from unmask.core.decode import last
 from unmask.core.shapes import Columns
+from unmask.errors import UnmaskError
 from unmask.models.load import load
 
 

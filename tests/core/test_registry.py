@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Registry, UnmaskError, decoder
+from unmask.core import decoder
+from unmask.errors import UnmaskError
+from unmask.registry import Registry
 
 thing: Registry[object] = Registry("thing")
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.core import Schedule, UnmaskError
+from unmask.core import Schedule
+from unmask.errors import UnmaskError
 
 
 @st.composite

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.decoders.examples import exact_rows, specs
 from tests.decoders.problems import Problems
-from unmask.core import Canvas, Decoded, Metered, Noise, UnmaskError, decode, decoder, stream
+from unmask.core import Canvas, Decoded, Metered, Noise, decode, decoder, stream
+from unmask.errors import UnmaskError
 from unmask.models.load import load
 
 MODELS = ["toy-chain(letters=6)", "toy-transformer(letters=12, width=16, layers=1)"]

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Beliefs, Canvas, Denoiser, UnmaskError, decode, decoder, stream
+from unmask.core import Beliefs, Canvas, Denoiser, decode, decoder, stream
 from unmask.core.shapes import Columns
+from unmask.errors import UnmaskError
 from unmask.models.load import load
 
 

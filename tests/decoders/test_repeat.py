@@ -3,7 +3,8 @@
 import pytest
 
 import unmask
-from unmask.core import UnmaskError, decoder
+from unmask.core import decoder
+from unmask.errors import UnmaskError
 from unmask.policies.choice import choose
 
 INNERS = [

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.tasks.conftest import data  # noqa: F401  a fixture
-from unmask.core import UnmaskError, decoder
+from unmask.core import decoder
+from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, find
 from unmask.experiments.cells import TEN, Part
 from unmask.experiments.methods import ten

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.made_up import found, setting
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.experiments.cells import TEN
 from unmask.experiments.folder import Asked, packed, read_packed
 from unmask.experiments.page import PAGE, RECORDS, main, pages

@@ -13,7 +13,7 @@ import torch
 from tests.runs.nano import nano
 from tests.tasks.conftest import data  # noqa: F401  a fixture
 from unmask.cli import main
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, find
 from unmask.experiments.bench import Bench
 from unmask.experiments.experiment import Findings

@@ -11,7 +11,8 @@ from torch import Tensor
 
 import unmask.decoders  # noqa: F401  registers
 from tests.models.folders import FAMILIES, folder_of, some_shape
-from unmask.core import Canvas, Denoiser, Held, Metered, UnmaskError, decode, decoder
+from unmask.core import Canvas, Denoiser, Held, Metered, decode, decoder
+from unmask.errors import UnmaskError
 from unmask.models.adapters import Shifted, before
 from unmask.models.cache import cached
 from unmask.models.graphs import Graphs, Window

@@ -14,7 +14,8 @@ import torch
 from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 
-from unmask.core import Canvas, UnmaskError, decode, decoder
+from unmask.core import Canvas, decode, decoder
+from unmask.errors import UnmaskError
 from unmask.models import hub, memory
 from unmask.models.checkpoint import save_folder
 from unmask.models.load import load, load_folder

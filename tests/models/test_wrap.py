@@ -9,7 +9,8 @@ from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM, BertModel, LlamaConfig, LlamaForCausalLM
 
 import unmask.decoders  # noqa: F401  registers them
-from unmask.core import Canvas, UnmaskError, decode, decoder
+from unmask.core import Canvas, decode, decoder
+from unmask.errors import UnmaskError
 from unmask.models import load
 from unmask.models.hf import wrap
 from unmask.models.toy import Letters

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.policies.choice import choose
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.report import bench, performance
 from unmask.runs.bench.bed import Bed
 from unmask.runs.bench.bench import Bench

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.report.quality import Quality, draw_quality, qualities, quality_table, rank
 from unmask.runs.candidates import SCORES, Candidate
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tests.report.examples import grid, record, run
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.report import labels
 from unmask.report.compare import choose_baseline, compare_rows, find_row
 from unmask.report.plots import plots

@@ -12,7 +12,7 @@ import pytest
 
 import unmask
 from unmask.cli import main
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.report.lineage import grow
 from unmask.report.tree import describe_tree, draw_tree, tree_image
 from unmask.runs.trace import Trace

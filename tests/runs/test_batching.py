@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.runs.batching import Batches, Gauge
 
 SHAPE = ("tiny", "low-confidence", 64)

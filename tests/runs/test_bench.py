@@ -11,7 +11,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models import load
 from unmask.models.random import SHAPES, random_denoiser, random_shape
 from unmask.runs.bench.bed import Bed

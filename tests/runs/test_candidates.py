@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import unmask
-from unmask.core import Frame, UnmaskError, decoder
+from unmask.core import Frame, decoder
+from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.candidates import SCORES, Candidate, Study, read_candidates, write_candidates
 from unmask.runs.generation import Generation

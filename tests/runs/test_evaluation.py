@@ -13,7 +13,8 @@ import torch
 
 import unmask
 from tests.runs.nano import lasting, run_here, small_grid
-from unmask.core import UnmaskError, reseed
+from unmask.core import reseed
+from unmask.errors import UnmaskError
 from unmask.runs import evaluation
 from unmask.runs.generation import Generation
 from unmask.runs.record import trace_file

@@ -17,7 +17,7 @@ import pytest
 import unmask
 from tests.runs.nano import DECODERS, lasting, run_here, small_grid
 from tests.runs.processes import ENVIRON, ROOT, actors, descendants, evaluating, finished, wait_for_lines
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.runs.batching import Batches
 from unmask.runs.engines import make_engine
 from unmask.runs.job import Asked, Done, Job

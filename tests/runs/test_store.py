@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.runs import store as store_module
 from unmask.runs.record import Measured, Record, Work, read_record
 from unmask.runs.store import RECORDS, open_store, read_records, read_run

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import unmask
-from unmask.core import Canvas, Frame, UnmaskError, decoder
+from unmask.core import Canvas, Frame, decoder
+from unmask.errors import UnmaskError
 
 SPECS = [
     *decoder,

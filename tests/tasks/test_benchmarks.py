@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks import Metric, Problem, symbolic, task
 from unmask.tasks.latex import normalise
 from unmask.tasks.sudoku_rules import solutions

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks import Problem, Split, task
 from unmask.tasks.generated import HELD_OUT, Generated, mark_of, split_of
 

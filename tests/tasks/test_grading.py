@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unmask.cli import main
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks import data as data_files
 from unmask.tasks import grading, prompts, task
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks import Problem, listing, sandbox, task
 from unmask.tasks.program_task import read
 

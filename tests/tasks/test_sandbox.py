@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks import sandbox
 from unmask.tasks.sandbox import Limits, Trial, Verdict
 

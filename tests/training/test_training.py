@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from unmask.core import UnmaskError
 from unmask.decoders import LowConfidence
+from unmask.errors import UnmaskError
 from unmask.models import load, load_folder
 from unmask.models.transformer import Shape
 from unmask.training import make, recipe

@@ -12,7 +12,7 @@ import typer
 from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.report import bench as report
 from unmask.report import figures, formats
 from unmask.runs.bench.bed import Bed

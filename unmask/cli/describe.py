@@ -6,7 +6,7 @@ import re
 import sys
 from typing import Any
 
-from unmask.core import Registry
+from unmask.registry import Registry
 
 _FIELD = re.compile(r"^    (\w+): (.+?)(?: = .+?)?(?:  # (.+))?$", re.MULTILINE)
 

@@ -13,7 +13,7 @@ import unmask
 from unmask import environment
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks import data, sandbox, task
 
 PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math-verify", "matplotlib", "ray")

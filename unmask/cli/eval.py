@@ -10,7 +10,7 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.options import one_of
 from unmask.cli.progress import board
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.runs.engines import make_engine
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import make_grid

@@ -11,7 +11,7 @@ import typer
 
 from unmask.cli.app import app
 from unmask.cli.options import one_of
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks import Metric, Task, data, grading, task
 from unmask.tasks.sandbox import Confinement
 

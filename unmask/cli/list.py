@@ -11,9 +11,11 @@ import unmask.tasks  # noqa: F401  the rooms register what they hold
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.describe import describe
-from unmask.core import Registry, UnmaskError, decoder, nearest
+from unmask.core import decoder
+from unmask.errors import UnmaskError, nearest
 from unmask.experiments import EXPERIMENTS
 from unmask.models import model
+from unmask.registry import Registry
 from unmask.tasks import task
 
 KINDS: dict[str, Registry[Any]] = {"decoders": decoder, "models": model, "tasks": task}

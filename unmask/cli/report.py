@@ -9,7 +9,7 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.report import formats
 from unmask.report.report import read
 from unmask.report.report import report as make_report

@@ -13,7 +13,7 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.options import one_of
 from unmask.cli.progress import board
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, Experiment, find, plan
 from unmask.experiments.bench import Bench
 from unmask.experiments.folder import pack_folder

@@ -9,7 +9,7 @@ import torch
 import typer
 
 from unmask.cli.app import app
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.training import make, recipe
 
 

@@ -6,10 +6,8 @@ from unmask.core.cost import Cost, Metered
 from unmask.core.decode import Adapter, Decoded, Watch, decode, stream
 from unmask.core.decoder import Branch, Decoder, Frame, decoder
 from unmask.core.denoiser import Denoiser, Wrapper, lasts
-from unmask.core.errors import UnmaskError, nearest
 from unmask.core.held import Held
 from unmask.core.noise import Noise, reseed
-from unmask.core.registry import Registry
 from unmask.core.schedule import Schedule, Step
 
 __all__ = [
@@ -25,16 +23,13 @@ __all__ = [
     "Held",
     "Metered",
     "Noise",
-    "Registry",
     "Schedule",
     "Step",
-    "UnmaskError",
     "Watch",
     "Wrapper",
     "decode",
     "decoder",
     "lasts",
-    "nearest",
     "reseed",
     "stream",
 ]

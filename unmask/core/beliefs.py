@@ -9,8 +9,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from unmask.core.errors import UnmaskError
 from unmask.core.shapes import AtFloat, AtTokens, Float, Int, Rows
+from unmask.errors import UnmaskError
 
 CHUNK = 2**24  # logits held at a time: 64 MiB in float32, twice that for the float64 masses of a draw
 CPU_CHUNK = 2**21  # above 32 MiB malloc gives memory back and faults it in again: a draw then takes three times as long

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unmask.core.errors import UnmaskError
 from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, Rows, Score, Tokens
+from unmask.errors import UnmaskError
 
 
 @dataclass(frozen=True)

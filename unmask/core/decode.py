@@ -14,8 +14,8 @@ from unmask.core.canvas import Canvas
 from unmask.core.cost import Cost, Metered
 from unmask.core.decoder import Decoder, Frame
 from unmask.core.denoiser import Denoiser
-from unmask.core.errors import UnmaskError
 from unmask.core.noise import Noise
+from unmask.errors import UnmaskError
 
 # What stands between the meter and the decoder: guidance, suppression, early end. Sees the canvas before it is written.
 Adapter = Callable[[Denoiser, Canvas], Denoiser]

@@ -11,8 +11,8 @@ from torch import Tensor
 from unmask.core.canvas import Canvas
 from unmask.core.denoiser import Denoiser
 from unmask.core.noise import Noise
-from unmask.core.registry import Registry
 from unmask.core.shapes import Bool, Float, Int, Rows, Score
+from unmask.registry import Registry
 
 Self = TypeVar("Self", bound="Decoder")
 

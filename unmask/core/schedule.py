@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 
 
 @dataclass(frozen=True)

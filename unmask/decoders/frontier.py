@@ -15,8 +15,8 @@ from torch import Tensor
 
 from unmask.core import Beliefs, Branch, Canvas, Denoiser, Frame, Held, Noise, Schedule, Step, lasts
 from unmask.core.cost import merge
-from unmask.core.errors import UnmaskError, nearest
 from unmask.core.shapes import AtBool, AtFloat, Bool, Columns, Float, Int, Rows, Score
+from unmask.errors import UnmaskError, nearest
 
 Case = TypeVar("Case", bound="Frontier")
 

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from unmask.core import Branch, Canvas, Denoiser, Frame, Held, Noise, Schedule, Step, decoder, lasts
-from unmask.core.errors import UnmaskError
 from unmask.core.shapes import Columns, Float, Rows
 from unmask.decoders.path import check_sure, check_temperature
+from unmask.errors import UnmaskError
 from unmask.policies.order import foremost
 from unmask.policies.score import READINGS, Likelihood, score_blocks
 from unmask.policies.token import pick

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 from unmask.core import Canvas, Denoiser, Frame, Noise, Schedule, lasts
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.policies.order import Order, Sight, foremost
 from unmask.policies.token import pick
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 
 from unmask.core import Beliefs, Canvas, Decoder, Denoiser, Frame, Noise, Wrapper, decoder
-from unmask.core.errors import UnmaskError
 from unmask.core.shapes import Columns
+from unmask.errors import UnmaskError
 
 
 class Together(Wrapper):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from unmask.core import Canvas, Decoder, Denoiser, Frame, Noise, decoder
-from unmask.core.errors import UnmaskError, nearest
 from unmask.decoders.repeat import check_repeat, repeat, sampled
+from unmask.errors import UnmaskError, nearest
 
 
 @decoder("vote")

@@ -1,6 +1,6 @@
 """The paper's tables and figures, one a file: a question, the cells that answer it, and what their records say."""
 
-from unmask.core.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 from unmask.experiments import (
     approximations,
     block_size,

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.experiments.cells import Method, Part
 from unmask.experiments.found import Found
 from unmask.experiments.setting import Setting

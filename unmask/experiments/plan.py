@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from unmask.core import decoder
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.experiments.cells import Part
 from unmask.experiments.experiment import Experiment
 from unmask.experiments.setting import Setting

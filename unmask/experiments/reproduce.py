@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.experiments.bench import Bench
 from unmask.experiments.experiment import Experiment, Findings, Verdict
 from unmask.experiments.folder import MEASURED, Asked, begin, read

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from unmask.core.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 from unmask.tasks import Metric
 
 BENCHMARKS = ("GSM8K", "MATH500", "Countdown", "HumanEval", "MBPP", "Sudoku")

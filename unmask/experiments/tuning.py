@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.experiments.cells import Method, Part
 from unmask.experiments.found import Found
 from unmask.experiments.setting import Setting

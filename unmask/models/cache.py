@@ -14,13 +14,14 @@ from typing import Literal, cast, get_args
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser, UnmaskError, nearest
-from unmask.core.registry import parse
+from unmask.core import Beliefs, Canvas, Denoiser
 from unmask.core.shapes import Columns, Float, Int, Rows
+from unmask.errors import UnmaskError, nearest
 from unmask.models.adapters import Shifted
 from unmask.models.graphs import Window
 from unmask.models.network import BUCKET, CHUNK, Network, Sheet, sheets, take
 from unmask.models.transformer import lines, select
+from unmask.registry import parse
 
 Keep = Literal["prefix", "dual"]
 Windows = Int[Tensor, "row window"]  # the columns computed at every step, left to right; the last may be repeated

@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models.family import Family, Ids
 from unmask.models.folder import FAMILIES
 from unmask.models.transformer import Shape, Transformer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models.folder import Folder
 from unmask.models.hub import SETTINGS, snapshot
 from unmask.models.load import is_folder, registered

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models.transformer import Shape
 
 Config = Mapping[str, Any]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.core import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 from unmask.models.dream import DREAM
 from unmask.models.family import Config, Family
 from unmask.models.llada import LLADA

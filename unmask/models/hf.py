@@ -10,8 +10,9 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser, UnmaskError
+from unmask.core import Beliefs, Canvas, Denoiser
 from unmask.core.shapes import Columns
+from unmask.errors import UnmaskError
 from unmask.models.adapters import Shifted
 from unmask.models.model import Messages, Model, Text
 from unmask.models.text import Subwords

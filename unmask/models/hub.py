@@ -8,7 +8,7 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.utils import validate_repo_id
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 
 SETTINGS = ["*.json", "*.jinja", "merges.txt"]  # a few megabytes: everything but the weights
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models.family import Config, Family, Ids, Names, number, plain, unquantised
 from unmask.models.transformer import Shape
 

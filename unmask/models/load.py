@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch
 
-from unmask.core import Denoiser, UnmaskError, nearest
+from unmask.core import Denoiser
+from unmask.errors import UnmaskError, nearest
 from unmask.models.adapters import Shifted
 from unmask.models.folder import Folder
 from unmask.models.hub import SETTINGS, is_hub_id, snapshot

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from unmask.core import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 from unmask.models.transformer import Shape
 
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}  # bytes a weight

@@ -8,7 +8,8 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
-from unmask.core import Denoiser, Registry
+from unmask.core import Denoiser
+from unmask.registry import Registry
 
 Messages = Sequence[dict[str, str]]
 

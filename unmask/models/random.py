@@ -12,7 +12,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from torch import Tensor
 
-from unmask.core import Denoiser, UnmaskError, nearest
+from unmask.core import Denoiser
+from unmask.errors import UnmaskError, nearest
 from unmask.models.adapters import Shifted
 from unmask.models.checkpoint import SHARD, Entry, tokenizer_config, write_config, write_json, write_shards
 from unmask.models.family import Family, Ids

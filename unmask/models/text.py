@@ -14,7 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models.model import Messages
 
 # How Qwen2.5 cuts text before its merges; checkpoints that bring vocab.json and merges.txt alone leave it to code.

@@ -16,8 +16,9 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser, UnmaskError
+from unmask.core import Beliefs, Canvas, Denoiser
 from unmask.core.shapes import Columns, Float
+from unmask.errors import UnmaskError
 from unmask.models.model import Messages, Model, model
 from unmask.models.network import Network
 from unmask.models.transformer import Shape, Transformer

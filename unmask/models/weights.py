@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models.family import Family, Weight
 from unmask.models.text import read_json
 from unmask.models.transformer import Shape, Transformer

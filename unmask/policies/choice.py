@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from unmask.core.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 
 Choice = Literal["score", "majority", "weighted"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from unmask.core.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 from unmask.report import labels
 from unmask.report.results import Group, Row, result_of
 from unmask.report.statistics import Comparison, compare

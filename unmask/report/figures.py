@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unmask.core.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 
 # Okabe and Ito's colours, which stay apart for every kind of sight; then the same again with other marks.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

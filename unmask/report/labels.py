@@ -8,8 +8,9 @@ from functools import cache
 
 import unmask.decoders
 import unmask.tasks  # noqa: F401  the rooms register what they hold
-from unmask.core import UnmaskError, decoder
-from unmask.core.registry import Call, parse
+from unmask.core import decoder
+from unmask.errors import UnmaskError
+from unmask.registry import Call, parse
 from unmask.runs.record import Cell
 from unmask.tasks import task
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from unmask.core import Frame, UnmaskError
+from unmask.core import Frame
+from unmask.errors import UnmaskError
 from unmask.report.labels import decoder_label
 from unmask.runs.trace import Trace
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.report.figures import COLOURS, MARKS, keep, kind_of, render
 from unmask.report.statistics import Estimate, estimate
 from unmask.report.tables import Entry, Table

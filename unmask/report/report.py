@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.report import formats, page
 from unmask.report.compare import Pair, choose_baseline
 from unmask.report.plots import Plot, draw, plots

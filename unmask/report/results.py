@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.report import labels
 from unmask.report.statistics import Estimate, across, estimate, majority, pass_at_k
 from unmask.runs.record import Cell, Record

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from os import PathLike
 from typing import Any
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.report.figures import keep, kind_of, render
 from unmask.report.labels import visible
 from unmask.report.lineage import Judge, Tree, children, grow

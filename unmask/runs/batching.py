@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models.memory import free
 
 FIRST, MOST = 4, 256

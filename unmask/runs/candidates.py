@@ -23,12 +23,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.core import Branch, Canvas, Denoiser, Schedule, Step, UnmaskError, stream
+from unmask.core import Branch, Canvas, Denoiser, Schedule, Step, stream
 from unmask.core.cost import Metered, merge
 from unmask.core.decode import last, numbered
 from unmask.core.shapes import Columns, Score, Tokens
 from unmask.decoders.low_confidence import LowConfidence
 from unmask.decoders.order_token_search import OrderTokenSearch
+from unmask.errors import UnmaskError
 from unmask.policies.score import READINGS, Likelihood, score_blocks
 from unmask.runs.generation import Generation
 from unmask.runs.output import answer_text

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.runs.record import Measured, Record, Work, check_format
 from unmask.runs.store import Run
 

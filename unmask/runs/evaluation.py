@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from unmask import environment
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.runs.batching import Batches
 from unmask.runs.grid import Grid
 from unmask.runs.job import Answer, Asked, Engine, Job

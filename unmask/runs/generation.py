@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from unmask.core import Canvas, Decoded, Frame, UnmaskError, Watch, decode, stream
+from unmask.core import Canvas, Decoded, Frame, Watch, decode, stream
+from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.policies.choice import choose
 from unmask.runs.output import Output, Row, answer_text, filled_text, partial_text

@@ -14,7 +14,8 @@ import torch
 
 import unmask.decoders
 import unmask.tasks  # noqa: F401  the rooms register what they hold
-from unmask.core import Decoder, UnmaskError, decoder
+from unmask.core import Decoder, decoder
+from unmask.errors import UnmaskError
 from unmask.models import load, model
 from unmask.models.cache import make_cache
 from unmask.models.load import registered

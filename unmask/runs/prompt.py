@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models import Messages, Model
 
 OnePrompt: TypeAlias = str | Messages | Sequence[int]

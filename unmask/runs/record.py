@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, fields
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 
 FORMAT = 1  # of run.json and records.jsonl together
 

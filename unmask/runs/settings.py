@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from unmask.core import Adapter, Canvas, Decoder, Denoiser, UnmaskError, decoder
+from unmask.core import Adapter, Canvas, Decoder, Denoiser, decoder
+from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.models.cache import cached, make_cache
 from unmask.models.early_end import EarlyEnd

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.runs.record import Name, Record, check_format, read_record
 
 HEAD, RECORDS, LOCK = "run.json", "records.jsonl", ".lock"

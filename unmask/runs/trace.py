@@ -21,7 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.core import Branch, Canvas, Frame, UnmaskError
+from unmask.core import Branch, Canvas, Frame
+from unmask.errors import UnmaskError
 
 FORMAT, VERSION = "unmask-trace", 1
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}

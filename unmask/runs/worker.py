@@ -14,7 +14,8 @@ import torch
 import unmask.decoders
 import unmask.tasks  # noqa: F401  the rooms register what they hold
 from unmask import environment
-from unmask.core import UnmaskError, decoder, reseed
+from unmask.core import decoder, reseed
+from unmask.errors import UnmaskError
 from unmask.models import Model, load
 from unmask.runs.batching import Gauge, out_of_memory
 from unmask.runs.generation import Generation

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 
 VARIABLE = "UNMASK_DATA"
 Row = dict[str, Any]

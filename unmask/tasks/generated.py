@@ -15,7 +15,7 @@ from importlib.resources import files
 from random import Random
 from typing import Any, ClassVar, NamedTuple
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks.task import Grade, Metric, Problem, Split
 
 HELD_OUT = frozenset(int(mark, 16) for mark in files("unmask.tasks").joinpath("held_out.txt").read_text().split())

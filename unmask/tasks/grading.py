@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from unmask.core.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 from unmask.tasks.task import Grade, Metric, Problem, Task
 
 ENDLESS = 20_000  # problems of a generated family that are looked through

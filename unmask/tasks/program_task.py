@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks import listing, sandbox
 from unmask.tasks.benchmark import Benchmark, judged
 from unmask.tasks.sandbox import Confinement, Trial

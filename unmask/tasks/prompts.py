@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
-from unmask.core.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 

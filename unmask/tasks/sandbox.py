@@ -36,7 +36,7 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks import inside, jail
 
 Confinement = Literal["namespaces", "rlimits"]

@@ -19,7 +19,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from unmask.core.errors import UnmaskError
+from unmask.errors import UnmaskError
 
 SECONDS = 120.0  # the longest wait; the process ends itself by its own CPU time, which a busy machine does not change
 LONGEST = 400  # characters of an answer worth asking about

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from unmask.core.registry import Registry
+from unmask.registry import Registry
 
 Metric = Literal["ours", "d1"]
 Split = Literal["train", "validation", "test"]

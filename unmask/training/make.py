@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from tokenizers import Tokenizer
 
-from unmask.core import UnmaskError
 from unmask.decoders import BestOf, LowConfidence
+from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.models.checkpoint import save_folder, write_json
 from unmask.models.network import Network

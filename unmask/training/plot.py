@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 
 
 def draw_curves(history: list[dict[str, Any]], path: Path) -> None:

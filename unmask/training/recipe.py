@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmask.core import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 from unmask.models.transformer import Shape
 from unmask.tasks import task
 from unmask.tasks.generated import Generated

@@ -7,7 +7,7 @@ from random import Random
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.tasks.generated import Generated
 
 END = "<|endoftext|>"

@@ -14,7 +14,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.models.transformer import Transformer
 from unmask.training.data import batches
 from unmask.training.objective import loss

@@ -9,7 +9,8 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from unmask.core import Canvas, Denoiser, UnmaskError
+from unmask.core import Canvas, Denoiser
+from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.models.adapters import Shifted
 from unmask.models.load import compile_layers

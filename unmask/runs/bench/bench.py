@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from unmask.core import UnmaskError
 from unmask.decoders import OrderTokenSearch
+from unmask.errors import UnmaskError
 from unmask.runs.bench import clock
 from unmask.runs.bench.agreement import agreement
 from unmask.runs.bench.bed import Bed

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from unmask.core import Schedule, UnmaskError, nearest
+from unmask.core import Schedule
+from unmask.errors import UnmaskError, nearest
 
 AXES: dict[str, tuple[int, ...]] = {"beams": (2, 4, 8), "length": (64, 128, 256), "problems": (1, 4, 16)}
 SWEPT = ("ots-cached", "ots")  # contenders that a sweep takes along, the cheaper first; compiled where they are

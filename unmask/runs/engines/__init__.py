@@ -1,6 +1,6 @@
 """Who decodes a run's jobs: this process, or workers on one or many machines."""
 
-from unmask.core import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 from unmask.runs.engines.local import Local
 from unmask.runs.job import Engine
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unmask import environment
-from unmask.core import UnmaskError
+from unmask.errors import UnmaskError
 from unmask.runs.batching import Batches
 from unmask.runs.job import Done, Job, failure
 from unmask.runs.worker import Worker

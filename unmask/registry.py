@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
-from unmask.core.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, nearest
 
 T = TypeVar("T")
 Made = TypeVar("Made", bound=type)  # a decorated class keeps its own type, so its settings are known
