@@ -12,6 +12,7 @@ from torch import Tensor
 from tests.decoders import plain_sure
 from unmask import plain
 from unmask.core import Canvas, Decoder, Denoiser, decoder
+from unmask.policies.likelihood import likelihood
 
 
 def forward_of(denoiser: Denoiser) -> plain.Forward:
@@ -59,12 +60,20 @@ ELSEWHERE = {
 }
 
 
+def plain_settings(made: Decoder) -> dict[str, Any]:
+    """As the oracle takes them: a likelihood by its name."""
+    settings: dict[str, Any] = dict(vars(made))
+    if "likelihood" in settings:
+        settings["likelihood"] = likelihood.spec(settings["likelihood"])
+    return settings
+
+
 def plainly(
     made: Decoder, denoiser: Denoiser, prompt: Sequence[int], length: int, seed: int = 0, **more: Any
 ) -> plain.Path | plain.Search:
     """What the oracle says this decoder does with one problem."""
     name = decoder.name(made)
-    settings: dict[str, Any] = vars(made) | more
+    settings = plain_settings(made) | more
     if name != "threshold":  # which draws nothing
         settings["seed"] = seed
     assert dataclasses.is_dataclass(made)

@@ -20,7 +20,7 @@ from unmask.decoders import LowConfidence, Random
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
 from unmask.models.guidance import Guided
-from unmask.models.hf import UNKNOWN, Foreign
+from unmask.models.hf import UNKNOWN, LoadedModule
 from unmask.models.suppress import Late, Suppressed
 
 MASK, EOS, EOT = 126336, 126081, 126348  # LLaDA-8B's, as the published function has them; a Model brings its own
@@ -63,7 +63,7 @@ def generate(
     rows = _unpadded(prompt, attention_mask)
     canvas = Canvas.blank(rows, gen_length, denoiser.mask_id, infill=True, device=denoiser.device, dtype=denoiser.dtype)
     decoded = decode(decoder, denoiser, canvas, seed, adapt=adapt)
-    written = torch.cat([one.canvas.tokens for one in decoded]).to(denoiser.device)
+    written = torch.cat([result.canvas.tokens for result in decoded]).to(denoiser.device)
     given = torch.arange(canvas.width, device=written.device) < canvas.pad[:, None]
     padding = torch.nn.functional.pad(prompt.to(written.device), (0, gen_length))[:, -canvas.width :]
     return torch.cat([prompt.to(written.device)[:, : -canvas.start], torch.where(given, padding, written)], dim=1)
@@ -72,7 +72,7 @@ def generate(
 def _parts(model: Model | Callable[..., Any], mask_id: int | None) -> tuple[Denoiser, Sequence[int], Sequence[int]]:
     """The denoiser, the tokens `logits_eos_inf` forbids, and those `confidence_eos_eot_inf` puts last."""
     if not isinstance(model, Model):
-        return Foreign(model, MASK if mask_id is None else mask_id, UNKNOWN), [EOS], [EOS, EOT]
+        return LoadedModule(model, MASK if mask_id is None else mask_id, UNKNOWN), [EOS], [EOS, EOT]
     if mask_id not in (None, model.denoiser.mask_id):
         raise UnmaskError(f"mask_id={mask_id} is not {model.name}'s: leave it out, or give {model.denoiser.mask_id}")
     return model.denoiser, sorted(model.eos), sorted(model.eos)

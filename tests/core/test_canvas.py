@@ -25,7 +25,7 @@ def test_prompts_are_padded_on_the_left_so_that_answers_line_up():
 
 def test_open_columns_come_left_to_right_and_before_written_ones():
     made = canvas([1, 2, 3], [4], length=4)
-    at = made.holes
+    at = made.slots
     made = made.write(at, torch.full_like(at, 5), torch.tensor([[0, 1, 0, 0], [1, 0, 1, 1]]).bool(), 1, at * 0.0)
     assert made.open(at, 1).tolist() == [[3], [4]]
     assert made.open(at, 3).tolist() == [[3, 5, 6], [4, 3, 5]]
@@ -35,17 +35,17 @@ def test_padding_is_never_masked_even_where_the_padding_token_is_the_mask():
     made = Canvas.blank([[1, 2, 3], [4]], 2, 0)
     assert made.tokens[1].tolist() == [0, 0, 4, 0, 0]
     assert made.masked[1].tolist() == [False, False, False, True, True]
-    assert made.holes.tolist() == [[3, 4], [3, 4]]
+    assert made.slots.tolist() == [[3, 4], [3, 4]]
 
 
 def test_places_count_from_a_rows_own_first_token():
     made = canvas([1, 2, 3], [4])
-    assert made.places(made.holes).tolist() == [[3, 4, 5], [1, 2, 3]]
+    assert made.places(made.slots).tolist() == [[3, 4, 5], [1, 2, 3]]
 
 
 def test_a_write_returns_a_new_canvas_and_touches_only_what_it_says():
     before = canvas([1], length=3)
-    at = before.holes
+    at = before.slots
     where = torch.tensor([[True, False, True]])
     after = before.write(at, torch.tensor([[5, 6, 7]]), where, 4, torch.tensor([[-0.5, -1.0, -2.0]]))
     assert before.tokens.tolist() == [[1, MASK, MASK, MASK]]
@@ -53,30 +53,29 @@ def test_a_write_returns_a_new_canvas_and_touches_only_what_it_says():
     assert after.order.tolist() == [[0, 4, 0, 4]]
     assert after.logp.tolist() == [[0.0, -0.5, 0.0, -2.0]]
     assert not after.done
-    assert after.holes.tolist() == [[2]]
+    assert after.slots.tolist() == [[2]]
 
 
 def test_a_row_may_count_its_own_steps():
     before = canvas([1], [2], length=1)
     everywhere = torch.ones(2, 1, dtype=torch.bool)
-    after = before.write(before.holes, before.holes, everywhere, torch.tensor([[3], [5]]), torch.zeros(2, 1))
+    after = before.write(before.slots, before.slots, everywhere, torch.tensor([3, 5]), torch.zeros(2, 1))
     assert after.order[:, 1].tolist() == [3, 5]
 
 
 def test_remasking_undoes_a_write():
     before = canvas([1], length=2)
     everywhere = torch.ones(1, 2, dtype=torch.bool)
-    written = before.write(before.holes, torch.tensor([[5, 6]]), everywhere, 1, torch.tensor([[-1.0, -1.0]]))
+    written = before.write(before.slots, torch.tensor([[5, 6]]), everywhere, 1, torch.tensor([[-1.0, -1.0]]))
     again = written.remask(torch.tensor([[1, 2]]))
     for name in ("tokens", "order", "logp"):
         assert torch.equal(getattr(again, name), getattr(before, name))
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=6))
-def test_rows_remember_where_they_came_from(index: list[int]):
+def test_rows_fork_prune_and_reorder(index: list[int]):
     made = canvas([1, 2], [3], [4, 5])
     rows = made.rows(torch.tensor(index))
-    assert rows.source.tolist() == index
     assert rows.problem.tolist() == index
     assert torch.equal(rows.tokens, made.tokens[index])
     assert rows.pad.tolist() == [made.pad.tolist()[i] for i in index]
@@ -86,14 +85,30 @@ def test_changed_rows_are_put_back_where_they_came_from():
     made = canvas([1], [2], [3], length=1)
     some = torch.tensor([2, 0])
     part = made.rows(some)
-    part = part.write(part.holes, torch.tensor([[7], [8]]), torch.ones(2, 1, dtype=torch.bool), 1, torch.zeros(2, 1))
-    assert made.replace_rows(some, part).tokens.tolist() == [[1, 8], [2, MASK], [3, 7]]
+    part = part.write(part.slots, torch.tensor([[7], [8]]), torch.ones(2, 1, dtype=torch.bool), 1, torch.zeros(2, 1))
+    assert made.put(some, part).tokens.tolist() == [[1, 8], [2, MASK], [3, 7]]
 
 
-def test_rows_with_unequal_masks_have_no_common_list_of_holes():
+def test_rows_are_put_beyond_the_last_too():
+    made = canvas([1], [2], length=1)
+    wider = made.put(torch.tensor([2, 0]), canvas([3], [4], length=1))
+    assert wider.tokens[:, 0].tolist() == [4, 2, 3]
+    assert wider.problem.tolist() == [1, 1, 0]
+
+
+def test_a_column_may_be_named_twice():
+    made = canvas([1], length=2)
+    at = torch.tensor([[1, 2, 2]])
+    token = torch.tensor([[5, 6, 6]])
+    for where in ([True, True, False], [True, False, True]):
+        after = made.write(at, token, torch.tensor([where]), 1, torch.zeros(1, 3))
+        assert after.tokens.tolist() == [[1, 5, 6]]
+
+
+def test_rows_with_unequal_masks_have_no_common_list_of_slots():
     made = canvas([1, MASK], [2], infill=True)
     with pytest.raises(UnmaskError, match=r"rows of one canvas need equally many masks, not \[3, 4\]"):
-        _ = made.holes
+        _ = made.slots
 
 
 @pytest.mark.parametrize(
@@ -111,6 +126,6 @@ def test_prompts_that_cannot_be_decoded_are_refused(prompt: list[int], length: i
     assert str(refusal.value) == sentence
 
 
-def test_masks_inside_a_prompt_are_holes_where_infilling_was_asked():
+def test_masks_inside_a_prompt_are_slots_where_infilling_was_asked():
     made = canvas([1, MASK, 2], length=0, infill=True)
-    assert made.holes.tolist() == [[1]]
+    assert made.slots.tolist() == [[1]]

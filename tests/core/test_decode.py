@@ -8,30 +8,23 @@ import pytest
 import torch
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Beliefs, Canvas, Denoiser, Frame, Metered, decode, decoder
-from unmask.core.cost import merge
-from unmask.core.decode import last
+from unmask.core import Beliefs, Canvas, Denoiser, Frame, Kept, Meter, Rows, Session, Wrapper, decode, decoder
+from unmask.core.kept import distinct
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models.load import load
 
 
-class Watched:
-    """Remembers what a denoiser was asked, and what it was told to hold."""
+class Watched(Wrapper):
+    """Remembers what a denoiser was asked."""
 
     def __init__(self, inner: Denoiser):
-        self.inner = inner
-        self.mask_id, self.context, self.device, self.dtype = inner.mask_id, inner.context, inner.device, inner.dtype
-        self.asked: list[tuple[Canvas, Columns]] = []
-        self.held: list[tuple[Canvas, Columns]] = []
+        super().__init__(inner)
+        self.asked: list[tuple[Canvas, Columns, Kept | None]] = []
 
-    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        self.held.append((canvas, fresh))
-        return self
-
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
-        self.asked.append((canvas, at))
-        return self.inner(canvas, at)
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        self.asked.append((canvas, at, kept))
+        return self.inner(canvas, at, kept)
 
 
 @pytest.fixture
@@ -42,27 +35,16 @@ def chain() -> Denoiser:
 def test_identical_rows_of_one_problem_are_computed_once_and_believed_by_all(chain: Denoiser):
     canvas = Canvas.blank([[1], [1], [2]], 3, chain.mask_id, dtype=chain.dtype).rows(torch.tensor([0, 1, 0, 2, 0]))
     watched = Watched(chain)
-    meter = Metered(watched, 3)
-    beliefs = meter(canvas, canvas.holes)
+    meter = Meter(watched, 3)
+    beliefs = meter(canvas, canvas.slots)
     assert len(watched.asked[0][0]) == 3  # equal text of another problem is its own row
     assert meter.counts.tolist() == [[3, 1, 1], [1, 1, 1], [4, 4, 4]]
-    assert torch.equal(beliefs.entropy, chain(canvas, canvas.holes).entropy)
+    assert torch.equal(beliefs.entropy, chain(canvas, canvas.slots).entropy)
 
 
 def test_rows_asked_about_different_positions_are_not_the_same():
     canvas = Canvas.blank([[1]], 3, 9).rows(torch.tensor([0, 0, 0]))
-    first, copies = merge(canvas, torch.tensor([[1, 2], [2, 3], [1, 2]]))
-    assert (first.tolist(), copies.tolist()) == ([0, 1], [0, 1, 0])
-
-
-def test_a_held_denoiser_counts_into_the_same_meter(chain: Denoiser):
-    canvas = Canvas.blank([[1], [2]], 3, chain.mask_id, dtype=chain.dtype)
-    meter = Metered(chain, 2)
-    held = meter.hold(canvas, canvas.holes).hold(canvas, canvas.holes)
-    held(canvas, canvas.holes)
-    meter(canvas, canvas.holes)
-    assert meter.calls == 2
-    assert meter.counts[0].tolist() == [2, 2]
+    assert distinct(canvas, torch.tensor([[1, 2], [2, 3], [1, 2]])) == ([0, 1], [0, 1, 0])
 
 
 def test_results_come_in_the_canvass_order_whatever_their_numbers_of_masks(chain: Denoiser):
@@ -74,45 +56,84 @@ def test_results_come_in_the_canvass_order_whatever_their_numbers_of_masks(chain
     assert [result.cost.rows for result in results] == [2, 1, 2, 1]  # half as many steps as masks
 
 
-def test_a_decoder_says_what_it_will_not_touch_before_each_block(chain: Denoiser):
-    """What a cache may keep: everything outside `fresh`. A search scores with prefix held, the rest fresh."""
-    watched = Watched(chain)
-    canvas = Canvas.blank([[1]], 4, chain.mask_id, dtype=chain.dtype)
-    decode(decoder.make("ots(beams=2, block=2, steps=4, temperature=1)"), watched, canvas)
-    fresh = [columns[0].tolist() for _, columns in watched.held]
-    assert fresh == [[1, 2], [1, 2, 3, 4], [3, 4], [3, 4]]
+def windows(spec: str, denoiser: Denoiser, length: int) -> list[list[int]]:
+    """The columns each question leaves free to change, of the first row."""
+    watched = Watched(denoiser)
+    decode(decoder.make(spec), watched, Canvas.blank([[1]], length, denoiser.mask_id, dtype=denoiser.dtype))
+    return [kept.window[0].tolist() for _, _, kept in watched.asked if kept is not None]
+
+
+def test_a_search_asks_within_its_block_and_scores_with_all_that_follows_it(chain: Denoiser):
+    asked = windows("ots(beams=2, block=2, steps=4, temperature=1)", chain, 4)
+    assert asked == [[1, 2], [1, 2, 3, 4], [1, 2, 3, 4], [3, 4], [3, 4], [3, 4]]
 
 
 @pytest.mark.parametrize("spec", list(decoder))
-def test_between_two_holds_only_fresh_positions_change(spec: str, chain: Denoiser):
+def test_outside_its_window_a_row_is_what_it_was_when_it_entered(spec: str, chain: Denoiser):
     """Else a cache would keep keys of tokens that are no longer there."""
-    told: list[tuple[Canvas, Columns]] = []
-
-    class Strict(Watched):
-        def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-            told.append((canvas, fresh))
-            held = Strict(self.inner)
-            held.since = (canvas, fresh)  # type: ignore[attr-defined]
-            return held
-
-        def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
-            since = getattr(self, "since", None)
-            if since is not None:
-                before, fresh = since
-                outside = torch.ones(before.width, dtype=torch.bool).index_fill(0, fresh[0], False)
-                seen = {tuple(row) for row in before.tokens[:, outside].tolist()}
-                assert {tuple(row) for row in canvas.tokens[:, outside].tolist()} <= seen
-            return self.inner(canvas, at)
-
+    watched = Watched(chain)
     canvas = Canvas.blank([[1]], 6, chain.mask_id, dtype=chain.dtype)
     settings = {"block": 2} if hasattr(decoder.make(spec), "block") else {}
-    decode(decoder.make(spec, **settings), Strict(chain), canvas)
-    assert told
+    decode(decoder.make(spec, **settings), Caching(watched), canvas)
+    assert watched.asked
+    for now, _, kept in watched.asked:
+        assert kept is not None
+        before = kept.snapshot.tokens[kept.places]
+        changed = (now.tokens != before).scatter(1, kept.window, False)
+        assert not changed.any()
 
 
-def test_a_decoder_without_frames_is_refused():
-    def silent() -> Iterator[Frame]:
-        yield from ()
+class Caching(Wrapper):
+    """Says that it keeps what it computed, and keeps nothing."""
+
+    @property
+    def refresh(self) -> int:
+        return 99
+
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        return self.inner(canvas, at, kept)
+
+
+def test_rows_advance_by_themselves_and_only_unfinished_ones_are_asked():
+    """One problem of a batch needs a step per position, the other half as many; neither waits for the other."""
+    model = load("toy-transformer(letters=5, seed=1)").denoiser
+    prompts, spec = [[1], [2, 3]], "threshold(sure=0.4, block=2)"
+    alone = [decode(decoder.make(spec), model, blank(model, [prompt], 8))[0] for prompt in prompts]
+    steps = [result.cost.rows for result in alone]
+    assert steps == [4, 8]
+    watched = Watched(model)
+    together = decode(decoder.make(spec), watched, blank(model, prompts, 8))
+    assert [result.cost.rows for result in together] == steps
+    assert [result.cost.positions for result in together] == [result.cost.positions for result in alone]
+    assert len(watched.asked) == max(steps)
+    assert sum(len(canvas) for canvas, _, _ in watched.asked) == sum(steps)
+
+
+def blank(denoiser: Denoiser, prompts: list[list[int]], length: int) -> Canvas:
+    return Canvas.blank(prompts, length, denoiser.mask_id, dtype=denoiser.dtype)
+
+
+def test_a_stream_merges_and_counts_like_decode(chain: Denoiser):
+    spec = decoder.make("ots(beams=3, block=2, temperature=0.5)")
+    session = Session(spec, chain, blank(chain, [[1], [2]], 4))
+    frames = list(session)
+    decoded = decode(spec, chain, blank(chain, [[1], [2]], 4))
+    assert [result.cost.distinct for result in session.results()] == [result.cost.distinct for result in decoded]
+    assert frames[-1].score.tolist() == [score for result in decoded for score in result.score]
+
+
+def test_a_decoder_without_frames_is_refused(chain: Denoiser):
+    class Silent:
+        choice = "score"
+
+        def __call__(self, rows: Rows) -> Iterator[Frame]:
+            yield from ()
+
+        def resolved(self, length: int) -> Silent:
+            return self
+
+        def rows(self, length: int) -> int:
+            return 0
 
     with pytest.raises(UnmaskError, match="the decoder ended without a frame"):
-        last(silent())
+        decode(Silent(), chain, blank(chain, [[1]], 2))

@@ -27,13 +27,13 @@ def noise_of(prompts: list[list[int]], seed: int = 0) -> tuple[Noise, Canvas]:
 def test_a_rows_numbers_are_the_same_bits_in_any_batch_and_order(order: list[int], count: int, seed: int):
     every, canvas = noise_of(PROMPTS, seed)
     some, part = noise_of([PROMPTS[i] for i in order[:count]], seed)
-    whole = every.uniform("token", 3, canvas.places(canvas.holes), draws=2)
-    assert torch.equal(some.uniform("token", 3, part.places(part.holes), draws=2), whole[order[:count]])
+    whole = every.uniform("token", 3, canvas.places(canvas.slots), draws=2)
+    assert torch.equal(some.uniform("token", 3, part.places(part.slots), draws=2), whole[order[:count]])
 
 
 def test_asking_for_fewer_places_or_draws_gives_the_same_numbers():
     noise, canvas = noise_of(PROMPTS)
-    places = canvas.places(canvas.holes)
+    places = canvas.places(canvas.slots)
     many = noise.uniform("token", 1, places, draws=5)
     assert torch.equal(noise.uniform("token", 1, places[:, 2:], draws=3), many[:, 2:, :3])
 

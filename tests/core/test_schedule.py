@@ -25,8 +25,8 @@ def test_every_step_writes_and_all_masks_are_written(sizes: tuple[int, int, int]
     assert [step.number for step in walked] == list(range(1, steps + 1))
     assert all(step.quota >= 1 for step in walked)
     for number, quotas in enumerate(schedule.quotas):
-        holes = schedule.holes(number)
-        assert sum(quotas) == holes.stop - holes.start == min(block, length - number * block)
+        span = schedule.span(number)
+        assert sum(quotas) == span.stop - span.start == min(block, length - number * block)
         opens = [step.open for step in walked if step.block == number]
         assert opens[0] == sum(quotas)
         assert opens[-1] == quotas[-1]
@@ -46,13 +46,12 @@ def test_remainders_go_to_the_earliest(sizes: tuple[int, int, int]):
 
 
 @given(plans())
-def test_exactly_one_step_of_a_block_is_its_first_and_one_its_last(sizes: tuple[int, int, int]):
+def test_steps_of_a_block_share_its_slots_and_one_is_its_last(sizes: tuple[int, int, int]):
     schedule = Schedule.plan(*sizes)
     for number in range(len(schedule.quotas)):
         mine = [step for step in schedule if step.block == number]
-        assert [step.index for step in mine] == list(range(len(mine)))
-        assert [step.holds(None) for step in mine] == [True] + [False] * (len(mine) - 1)
-        assert [step.index for step in mine if step.holds(3)] == list(range(0, len(mine), 3))
+        assert all(step.span == schedule.span(number) and step.size == schedule.block for step in mine)
+        assert [step.open for step in mine] == sorted({step.open for step in mine}, reverse=True)
         assert [step.last for step in mine] == [False] * (len(mine) - 1) + [True]
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import unmask.decoders  # noqa: F401  registers
 from unmask.core import Canvas, Decoder, Denoiser, decoder
 from unmask.models.load import load
+from unmask.policies.likelihood import likelihood
 
 MODELS = {
     "toy-joint(letters=3, sharpness=1.5)": None,
@@ -93,7 +94,7 @@ def searches(draw: st.DrawFn) -> Case:
         "beams": beams,
         "temperature": draw(TEMPERATURES),
         "interval": draw(st.none() | st.integers(1, 4)),
-        "likelihood": draw(st.sampled_from(["block", "all-blocks", "future-masked"])),
+        "likelihood": likelihood.make(draw(st.sampled_from(["block", "all-blocks", "future-masked"]))),
         "samples": draw(st.integers(1, 3 if beams < 4 else 2)),
     }
     settings["sure"] = None if settings["interval"] else draw(st.none() | st.sampled_from([0.0, 0.3, 0.6, 0.9]))

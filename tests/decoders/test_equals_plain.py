@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.decoders.problems import Case, paths, searches
-from tests.oracle import ELSEWHERE, PLAIN, forward_of, plainly
+from tests.oracle import ELSEWHERE, PLAIN, forward_of, plain_settings, plainly
 from unmask import plain
 from unmask.core import Branch, decode, decoder, stream
 
@@ -105,7 +105,9 @@ def test_the_plain_search_itself_asks_the_published_number_of_rows(case: Case):
         return forward(tokens)
 
     mask_id = given_.denoiser.mask_id
-    PLAIN["order-token-search"](counted, given_.prompts[0], given_.length, mask_id, seed=given_.seed, **vars(made))
+    PLAIN["order-token-search"](
+        counted, given_.prompts[0], given_.length, mask_id, seed=given_.seed, **plain_settings(made)
+    )
     assert asked == made.rows(given_.masks[0]) or vars(made)["sure"] is not None
     (result,) = decode(made, given_.denoiser, given_.canvas().rows(torch.tensor([0])), given_.seed)
     assert asked == result.cost.rows

@@ -8,25 +8,21 @@ import pytest
 import torch
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Beliefs, Canvas, Denoiser, decode, decoder, stream
+from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper, decode, decoder, stream
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models.load import load
 
 
-class Broken:
-    """A model whose logits turn into something else than numbers at one position."""
+class Broken(Wrapper):
+    """A model whose logits are not numbers at one position."""
 
     def __init__(self, inner: Denoiser, bad: float):
-        self.inner, self.bad = inner, bad
-        self.mask_id, self.context, self.device, self.dtype = inner.mask_id, inner.context, inner.device, inner.dtype
+        super().__init__(inner)
+        self.bad = bad
 
-    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        del canvas, fresh
-        return self
-
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
-        beliefs = self.inner(canvas, at)
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        beliefs = self.inner(canvas, at, kept)
 
         def read(places: torch.Tensor) -> torch.Tensor:
             logits = beliefs.read(places).clone()
@@ -56,8 +52,8 @@ def blank(denoiser: Denoiser, prompts: list[list[int]], length: int) -> Canvas:
         ("ots(temperature=nan)", "temperature=nan does not work: choose 0 or more"),
         ("low-confidence(temperature=-1)", "temperature=-1.0 does not work: choose 0 or more"),
         ("random(temperature=inf)", "temperature=inf does not work: choose 0 or more"),
-        ("threshold(sure=1.5)", "sure=1.5 is no probability: choose 0 to 1"),
-        ("ots(likelihood=blocks)", "ots(likelihood=…) cannot be 'blocks': did you mean 'block'?"),
+        ("threshold(sure=1.5)", "sure=1.5 is not a probability: choose 0 to 1"),
+        ("ots(likelihood=blocks)", "unknown likelihood 'blocks': did you mean 'block'?"),
         ("ots(beam=4)", "decoder 'ots' has no setting 'beam': did you mean 'beams'?"),
         ("order-tokn-search", "unknown decoder 'order-tokn-search': did you mean 'order-token-search'?"),
         ("low-confidence(steps=few)", "low-confidence(steps=…) takes a whole number, not 'few'"),

@@ -11,9 +11,8 @@ from torch import Tensor
 
 import unmask.decoders  # noqa: F401  registers
 from tests.models.folders import FAMILIES, folder_of, some_shape
-from unmask.core import Canvas, Denoiser, Held, Metered, decode, decoder
+from unmask.core import Beliefs, Canvas, Denoiser, Meter, Rows, decode, decoder
 from unmask.errors import UnmaskError
-from unmask.models.adapters import Shifted, before
 from unmask.models.cache import cached
 from unmask.models.graphs import Graphs, Window
 from unmask.models.load import load, load_folder
@@ -27,9 +26,9 @@ MASKS = 12
 
 def network_of(path: Path, seed: int = 0, family: str = "llada") -> Network:
     denoiser = load_folder(folder_of(path / "checkpoint", family, some_shape(family, seed), seed)).denoiser
-    inner = denoiser.inner if isinstance(denoiser, Shifted) else denoiser
-    assert isinstance(inner, Network)
-    return inner
+    assert isinstance(denoiser, Network)
+    denoiser.shifted = False  # what the slow forward below computes
+    return denoiser
 
 
 def canvas_of(denoiser: Denoiser, lengths: list[int], seed: int = 0) -> Canvas:
@@ -46,10 +45,22 @@ def scribbled(canvas: Canvas, at: Tensor, seed: int) -> Canvas:
     return canvas.write(at, token, where, 1, torch.zeros(at.shape))
 
 
-def logits(denoiser: Denoiser, canvas: Canvas, at: Tensor) -> Tensor:
-    found = denoiser(canvas, at).logits(torch.arange(at.numel())).unflatten(0, tuple(at.shape))
-    found[..., denoiser.mask_id] = 0
-    return found
+def logits(rows: Rows, at: Tensor, span: slice | None = None) -> Tensor:
+    return _whole(rows.ask(at, span))
+
+
+def uncached(network: Network, canvas: Canvas, at: Tensor) -> Tensor:
+    return _whole(network(canvas, at))
+
+
+def _whole(beliefs: Beliefs) -> Tensor:
+    logits = beliefs.logits(torch.arange(beliefs.shape[0] * beliefs.shape[1])).unflatten(0, beliefs.shape)
+    logits[..., beliefs.mask_id] = 0
+    return logits
+
+
+def written(rows: Rows, canvas: Canvas) -> Rows:
+    return replace(rows, canvas=canvas)
 
 
 def frozen(module: Transformer, then: Tensor, now: Tensor, fresh: list[int]) -> Tensor:
@@ -108,55 +119,55 @@ def kept_columns(canvas: Canvas, row: int, fresh: Tensor, keep: str) -> list[int
 
 @pytest.mark.parametrize("keep", KEEPS)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_held_forward_is_a_full_one_with_frozen_keys_and_values(keep: str, seed: int, tmp_path: Path):
+def test_a_cached_forward_is_a_full_one_with_frozen_keys_and_values(keep: str, seed: int, tmp_path: Path):
     network = network_of(tmp_path, seed, FAMILIES[seed % 2])
     then = canvas_of(network, LENGTHS[:3], seed)
-    fresh = then.holes[:, 4:8]
-    held = cached(network, keep).hold(then, fresh)
-    logits(held, then, fresh)
+    fresh = then.slots[:, 4:8]
+    rows = Rows.start(then, cached(network, keep)).enter(slice(4, 8))
+    logits(rows, fresh)
     source = torch.tensor([2, 0, 0, 1])
-    now = replace(scribbled(then.rows(source), fresh[source], seed), source=source)
-    found = logits(held, now, fresh[source])
-    for row, came in enumerate(source.tolist()):
+    now = scribbled(then.rows(source), fresh[source], seed)
+    found = logits(written(rows.keep(source), now), fresh[source])
+    for row, parent in enumerate(source.tolist()):
         pad = int(now.pad[row])
-        mine = kept_columns(then, came, fresh, keep)
-        want = frozen(network.module, then.tokens[came, pad:], now.tokens[row, pad:], mine)[fresh[came] - pad]
+        computed = kept_columns(then, parent, fresh, keep)
+        want = frozen(network.module, then.tokens[parent, pad:], now.tokens[row, pad:], computed)[fresh[parent] - pad]
         want[:, network.mask_id] = 0
         assert (found[row] - want).abs().max() < 1e-4
 
 
 @pytest.mark.parametrize("keep", KEEPS)
-def test_the_first_question_is_answered_by_the_forward_that_fills_the_memory(keep: str, tmp_path: Path):
+def test_the_first_question_is_answered_by_the_forward_that_fills_the_cache(keep: str, tmp_path: Path):
     network = network_of(tmp_path)
     canvas = canvas_of(network, LENGTHS)
-    fresh = canvas.holes[:, 3:6]
-    held = cached(network, keep).hold(canvas, fresh)
-    assert torch.equal(logits(held, canvas, fresh), logits(network, canvas, fresh))
-    again = logits(held, canvas, fresh)
-    assert (again - logits(network, canvas, fresh)).abs().max() < 1e-5  # nothing has changed yet
+    fresh = canvas.slots[:, 3:6]
+    rows = Rows.start(canvas, cached(network, keep)).enter(slice(3, 6))
+    assert torch.equal(logits(rows, fresh), uncached(network, canvas, fresh))
+    again = logits(rows, fresh)
+    assert (again - uncached(network, canvas, fresh)).abs().max() < 1e-5  # nothing has changed yet
 
 
 @pytest.mark.parametrize("keep", KEEPS)
-def test_a_first_question_about_a_changed_canvas_is_answered_too(keep: str, tmp_path: Path):
+def test_a_first_question_about_written_rows_is_answered_too(keep: str, tmp_path: Path):
     network = network_of(tmp_path)
     canvas = canvas_of(network, LENGTHS)
-    fresh = canvas.holes[:, 3:6]
+    fresh = canvas.slots[:, 3:6]
     now = scribbled(canvas, fresh, 1)
-    late = cached(network, keep).hold(canvas, fresh)
-    late(canvas, fresh)
-    at_once = cached(network, keep).hold(canvas, fresh)
-    assert torch.equal(logits(at_once, now, fresh), logits(late, now, fresh))
+    late = Rows.start(canvas, cached(network, keep)).enter(slice(3, 6))
+    late.ask(fresh)
+    at_once = Rows.start(canvas, cached(network, keep)).enter(slice(3, 6))
+    assert torch.equal(logits(written(at_once, now), fresh), logits(written(late, now), fresh))
 
 
 @pytest.mark.parametrize("keep", KEEPS)
-def test_where_everything_is_fresh_it_is_the_plain_forward(keep: str, tmp_path: Path):
+def test_where_everything_is_computed_it_is_the_plain_forward(keep: str, tmp_path: Path):
     network = network_of(tmp_path)
-    canvas = canvas_of(network, [9, 9])
+    canvas = Canvas.blank([[network.mask_id] * 9, [network.mask_id] * 9], MASKS, network.mask_id, infill=True)
     every = torch.arange(canvas.width).expand(2, -1)
-    held = cached(network, keep).hold(canvas, every)
-    held(canvas, every)
-    now = scribbled(canvas, canvas.holes, 2)
-    assert (logits(held, now, every) - logits(network, now, every)).abs().max() < 1e-5
+    rows = Rows.start(canvas, cached(network, keep)).enter(slice(0, canvas.width))
+    rows.ask(every)
+    now = scribbled(canvas, canvas.slots, 2)
+    assert (logits(written(rows, now), every) - uncached(network, now, every)).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("keep", KEEPS)
@@ -165,11 +176,11 @@ def test_rows_of_any_length_are_computed_as_alone_to_the_byte(keep: str, tmp_pat
     together = canvas_of(network, [3, 40, 17, 16, 1], seed=1)
 
     def second_step(canvas: Canvas) -> Tensor:
-        fresh = canvas.holes[:, 4:7]
-        held = cached(network, keep).hold(canvas, fresh)
-        held(canvas, fresh)
+        fresh = canvas.slots[:, 4:7]
+        rows = Rows.start(canvas, cached(network, keep)).enter(slice(4, 7))
+        rows.ask(fresh)
         token = torch.tensor([[5, 6, 7]]).expand_as(fresh)
-        return logits(held, canvas.write(fresh, token, token < 7, 1, torch.zeros(fresh.shape)), fresh)
+        return logits(rows.write(fresh, token, token < 7, 1, torch.zeros(fresh.shape)), fresh)
 
     found = second_step(together)
     for row, pad in enumerate(together.pad.tolist()):
@@ -178,45 +189,41 @@ def test_rows_of_any_length_are_computed_as_alone_to_the_byte(keep: str, tmp_pat
 
 
 @pytest.mark.parametrize("keep", KEEPS)
-def test_what_is_held_again_keeps_the_prefix_and_forwards_nothing_twice(keep: str, tmp_path: Path):
-    """As a search does: candidates of each parent are scored with the block and all that follows fresh."""
+def test_a_wider_question_keeps_the_prefix_and_forwards_nothing_twice(keep: str, tmp_path: Path):
+    """As a search asks: candidates of each parent are scored with the block and all that follows computed anew."""
     network = network_of(tmp_path)
     then = canvas_of(network, LENGTHS)
-    block, rest = then.holes[:, 4:8], then.holes[:, 4:]
-    meter = Metered(cached(network, keep), len(then))
-    local = Held.of(meter, then, block)
-    local(then, block)
-    walked = scribbled(then, block, 1)
-    scored = local.hold(walked, rest)
+    block, rest = then.slots[:, 4:8], then.slots[:, 4:]
+    meter = Meter(cached(network, keep), len(then))
+    rows = Rows.start(then, meter).enter(slice(4, 8))
+    rows.ask(block)
     filled = meter.counts[2].tolist()
     assert filled == (then.width - then.pad).tolist()
     parent = torch.arange(len(then)).repeat_interleave(2)
-    full = scribbled(walked.rows(parent), rest[parent], 2)
-    found = logits_of(scored.rows(parent), full, rest[parent])
+    full = scribbled(scribbled(then, block, 1).rows(parent), rest[parent], 2)
+    found = logits(written(rows.keep(parent), full), rest[parent], slice(4, None))
     assert meter.counts[2].tolist() == [count + 2 * rest.shape[1] for count in filled]
-    for row, came in enumerate(parent.tolist()):
+    for row, source in enumerate(parent.tolist()):
         pad = int(full.pad[row])
-        fresh = list(range(int(rest[came, 0]) - pad, full.width - pad))
-        want = frozen(network.module, then.tokens[came, pad:], full.tokens[row, pad:], fresh)[fresh]
+        fresh = list(range(int(rest[source, 0]) - pad, full.width - pad))
+        want = frozen(network.module, then.tokens[source, pad:], full.tokens[row, pad:], fresh)[fresh]
         want[:, network.mask_id] = 0
         assert (found[row] - want).abs().max() < 1e-4
 
 
-def logits_of(held: Held, canvas: Canvas, at: Tensor) -> Tensor:
-    return logits(held.denoiser, replace(canvas, source=held.source), at)
-
-
 @pytest.mark.parametrize("keep", KEEPS)
-def test_dream_reads_through_the_cache_what_it_reads_one_position_earlier(keep: str, tmp_path: Path):
+def test_shifted_logits_are_read_through_the_cache_one_position_earlier(keep: str, tmp_path: Path):
     network = network_of(tmp_path, family="dream")
+    shifted = Network(network.module, network.mask_id, shifted=True)
     canvas = canvas_of(network, LENGTHS)
-    fresh = canvas.holes[:, 4:8]
-    held, plain = cached(Shifted(network), keep).hold(canvas, fresh), Shifted(network)
-    assert torch.equal(logits(held, canvas, fresh), logits(plain, canvas, fresh))
+    fresh = canvas.slots[:, 4:8]
+    earlier = shifted.read_at(canvas, fresh)
+    rows = Rows.start(canvas, cached(shifted, keep)).enter(slice(4, 8))
+    assert torch.equal(logits(rows, fresh), uncached(network, canvas, earlier))
     now = scribbled(canvas, fresh, 1)
-    inner = cached(network, keep).hold(canvas, torch.cat([before(canvas, fresh)[:, :1], fresh], dim=1))
-    inner(canvas, fresh)
-    assert torch.equal(logits(held, now, fresh), logits(inner, now, before(canvas, fresh)))
+    by_hand = Rows.start(canvas, cached(network, keep)).enter(slice(3, 8))  # and the slot before the block
+    by_hand.ask(fresh)
+    assert torch.equal(logits(written(rows, now), fresh), logits(written(by_hand, now), earlier))
 
 
 def repeatable(run):
@@ -233,7 +240,7 @@ def test_a_larger_room_begins_its_graphs_anew_and_the_oldest_make_room(tmp_path:
         kv = network.module.room(rows, 8).normal_()
         columns = torch.arange(size).expand(rows, -1)
         window = Window(columns + 1, columns, columns, None)
-        found = graphs(kv, torch.arange(rows), window).clone()
+        found = graphs(kv, torch.arange(rows), window, (rows, size)).clone()
         with torch.inference_mode():
             want = network.module(window.tokens, columns, None, kv.clone().__getitem__, columns)
         assert (found - want).abs().max() < 1e-5
@@ -251,14 +258,15 @@ def test_positions_are_those_really_computed(keep: str):
         assert (result.cost.rows, result.cost.distinct) == (8, 8)
 
 
-def test_what_a_decoder_may_not_do_while_it_holds_is_said(tmp_path: Path):
+def test_what_a_decoder_may_not_do_inside_a_block_is_refused(tmp_path: Path):
     network = network_of(tmp_path)
     canvas = canvas_of(network, LENGTHS)
-    held = cached(network, "dual").hold(canvas, canvas.holes[:, :4])
-    with pytest.raises(UnmaskError, match="a column that is held was asked about"):
-        held(canvas, canvas.holes[:, 2:6])
-    with pytest.raises(UnmaskError, match=r"column 24 of row 0 was written to while it is held"):
-        held(scribbled(canvas, canvas.holes[:, 4:], 0), canvas.holes[:, :4])
+    rows = Rows.start(canvas, cached(network, "dual")).enter(slice(0, 4))
+    with pytest.raises(UnmaskError, match="asked about a column whose keys and values are kept"):
+        rows.ask(canvas.slots[:, 2:6])
+    outside = written(rows, scribbled(canvas, canvas.slots[:, 4:], 0))
+    with pytest.raises(UnmaskError, match="position 7 was written outside the block that was entered"):
+        outside.ask(canvas.slots[:, :4])
 
 
 @pytest.mark.parametrize("name", ["toy-chain", "toy-joint"])

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tests.models.folders import FAMILIES, counterpart, folder_of, some_shape
 from unmask.core import Canvas, Denoiser
-from unmask.models.adapters import Shifted
+from unmask.models.cache import union
 from unmask.models.load import load_folder
 from unmask.models.transformer import keep, lines, select
 
@@ -80,25 +80,10 @@ def test_padding_is_never_attended_to(tmp_path: Path) -> None:
     assert (one[0, 16:] - alone[0]).abs().max() < 1e-5
 
 
-def test_dream_holds_what_it_reads_one_position_earlier(tmp_path: Path) -> None:
-    asked = []
-
-    class Watched:
-        mask_id, context, device, dtype = 0, 99, torch.device("cpu"), torch.float32
-
-        def hold(self, canvas: Canvas, fresh: Tensor) -> "Watched":
-            asked.append(fresh.tolist())
-            return self
-
-        def __call__(self, canvas: Canvas, at: Tensor) -> object:
-            raise NotImplementedError
-
+def test_columns_are_joined_left_to_right_and_a_row_with_fewer_repeats_its_last():
     canvas = Canvas.blank([[1, 2, 3, 4], [5, 6]], 4, mask_id=0)
-    Shifted(Watched()).hold(canvas, torch.tensor([[4, 5], [6, 7]]))  # type: ignore[arg-type]
-    Shifted(Watched()).hold(canvas, torch.tensor([[4, 6], [4, 5]]))  # type: ignore[arg-type]
-    assert asked[0] == [[3, 4, 5], [5, 6, 7]]
-    assert asked[1][0] == [3, 4, 5, 6]
-    assert asked[1][1] == [3, 4, 5, 5]  # a row with fewer repeats its last
+    both = union(canvas, torch.tensor([[4, 6], [4, 5]]), torch.tensor([[3, 5], [3, 4]]))
+    assert both.tolist() == [[3, 4, 5, 6], [3, 4, 5, 5]]
 
 
 def test_keys_and_values_are_written_the_same_when_compiled(monkeypatch: pytest.MonkeyPatch):

@@ -211,7 +211,7 @@ def test_random_shapes_are_made_without_files_and_never_prompted_with_a_mask():
         prompts = bed.prompts(Sizes(problems=50, prompt=50))
         assert all(bed.denoiser.mask_id not in prompt for prompt in prompts)
         canvas = bed.canvas(prompts[:2], 4)
-        token, logp = bed.denoiser(canvas, canvas.holes).best
+        token, logp = bed.denoiser(canvas, canvas.slots).best
         assert bool((token != bed.denoiser.mask_id).all())
         assert bool(logp.isfinite().all())
 

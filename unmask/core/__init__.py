@@ -2,12 +2,13 @@
 
 from unmask.core.beliefs import Beliefs
 from unmask.core.canvas import Canvas
-from unmask.core.cost import Cost, Metered
-from unmask.core.decode import Adapter, Decoded, Watch, decode, stream
+from unmask.core.decode import Adapter, Decoded, Session, Watch, decode, stream
 from unmask.core.decoder import Branch, Decoder, Frame, decoder
-from unmask.core.denoiser import Denoiser, Wrapper, lasts
-from unmask.core.held import Held
+from unmask.core.denoiser import Denoiser, Wrapper
+from unmask.core.kept import Kept
+from unmask.core.meter import Cost, Meter
 from unmask.core.noise import Noise, reseed
+from unmask.core.rows import Rows
 from unmask.core.schedule import Schedule, Step
 
 __all__ = [
@@ -20,16 +21,17 @@ __all__ = [
     "Decoder",
     "Denoiser",
     "Frame",
-    "Held",
-    "Metered",
+    "Kept",
+    "Meter",
     "Noise",
+    "Rows",
     "Schedule",
+    "Session",
     "Step",
     "Watch",
     "Wrapper",
     "decode",
     "decoder",
-    "lasts",
     "reseed",
     "stream",
 ]

@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from unmask.core.shapes import AtFloat, AtTokens, Float, Int, Rows
+from unmask.core.shapes import AtFloat, AtTokens, Float, Int, PerRow
 from unmask.errors import UnmaskError
 
 CHUNK = 2**24  # logits held at a time: 64 MiB in float32, twice that for the float64 masses of a draw
@@ -26,7 +26,7 @@ class Beliefs:
     vocab: int
     mask_id: int
     device: torch.device
-    computed: Rows | None = None  # positions computed for each row; all of them where nothing is said
+    computed: PerRow | None = None  # positions computed for each row; all of them where nothing is said
 
     def logits(self, places: Int[Tensor, " n"]) -> Float[Tensor, "n vocab"]:
         logits = self.read(places)
@@ -34,7 +34,7 @@ class Beliefs:
         logits[:, self.mask_id] = -torch.inf
         return logits
 
-    def rows(self, index: Rows) -> Beliefs:
+    def rows(self, index: PerRow) -> Beliefs:
         """Beliefs of rows that are copies: row i of the result believes what row index[i] does."""
         width = self.shape[1]
 
@@ -43,7 +43,7 @@ class Beliefs:
 
         return replace(self, read=read, shape=(len(index), width), computed=None)
 
-    def at(self, place: Rows) -> Beliefs:
+    def at(self, place: PerRow) -> Beliefs:
         """Beliefs at one asked position of each row."""
         width = self.shape[1]
         return replace(self, read=lambda rows: self.read(rows * width + place[rows]), shape=(self.shape[0], 1))
@@ -69,7 +69,7 @@ class Beliefs:
 
     @cached_property
     def margin(self) -> AtFloat:
-        """Probability of the likeliest token less that of the second."""
+        """Probability of the likeliest token minus that of the second."""
         return self._pass(_margin)[0]
 
     @cached_property
@@ -102,7 +102,7 @@ class Beliefs:
 
 def _logp(logits: Float[Tensor, "n vocab"], tokens: Int[Tensor, "n k"]) -> Float[Tensor, "n k"]:
     total = logits.logsumexp(1, keepdim=True)
-    return logits.gather(1, tokens) - total + 0 * total  # where the total is infinite this is no number, and is refused
+    return logits.gather(1, tokens) - total + 0 * total  # NaN where the total is infinite, and refused then
 
 
 def _best(logits: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:

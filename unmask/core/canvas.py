@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, Rows, Score, Tokens
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, PerRow, Score, Steps, Tokens
 from unmask.errors import UnmaskError
 
 
@@ -19,11 +19,10 @@ class Canvas:
     tokens: Tokens
     order: Tokens  # the step that wrote each position; 0 where it was given or is still masked
     logp: Float[Tensor, "row pos"]  # log p of each token when it was written; 0 where nothing was
-    pad: Rows  # columns on the left that do not exist for this row
-    problem: Rows  # which problem of the batch each row belongs to
+    pad: PerRow  # columns on the left that do not exist for this row
+    problem: PerRow  # which problem of the batch each row belongs to
     start: int  # column at which answers begin
     mask_id: int
-    source: Rows  # the row each row was made from by the last `rows`
     ragged: bool  # whether any row may be padded; known without asking the device
 
     @classmethod
@@ -37,7 +36,7 @@ class Canvas:
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> Canvas:
-        """One row a prompt, followed by `length` masks. Masks inside prompts need `infill`."""
+        """One row per prompt, followed by `length` masks. Masks inside prompts need `infill`."""
         for prompt in prompts:
             _check_prompt(prompt, length, mask_id, infill)
         start = max((len(prompt) for prompt in prompts), default=0)
@@ -50,13 +49,13 @@ class Canvas:
         tokens = tokens.to(device)
         nothing = torch.zeros_like(tokens)
         ragged = bool(pad.any())
-        return cls(tokens, nothing, nothing.to(dtype), pad.to(device), rows, start, mask_id, rows, ragged)
+        return cls(tokens, nothing, nothing.to(dtype), pad.to(device), rows, start, mask_id, ragged)
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def cpu(self) -> Canvas:
-        """Here, so that its rows can be told apart without asking the device about each of them."""
+        """On the host, so that its rows can be read without asking the device about each of them."""
         moved = {name: value.cpu() for name, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, **moved)
 
@@ -78,7 +77,7 @@ class Canvas:
         return not bool(self.masked.any())
 
     @property
-    def holes(self) -> Columns:
+    def slots(self) -> Columns:
         """The masked columns of each row, left to right. Rows of one canvas have equally many."""
         counts = self.masked.sum(1)
         if len(counts) and bool((counts != counts[0]).any()):
@@ -107,16 +106,15 @@ class Canvas:
         """Of what was written at these columns. A sum over the whole row would round by how much padding it has."""
         return self.logp.gather(1, at).sum(1)
 
-    def write(
-        self, at: Columns, tokens: AtTokens, where: AtBool, step: int | Int[Tensor, "row 1"], logp: AtFloat
-    ) -> Canvas:
-        """Replace masks by tokens at the columns where `where` holds."""
-        steps = torch.full_like(at, step) if isinstance(step, int) else step.expand_as(at)  # a copy would wait
+    def write(self, at: Columns, tokens: AtTokens, where: AtBool, step: Steps, logp: AtFloat) -> Canvas:
+        """Replace masks by tokens at the columns where `where` holds. A column may be named twice, with one token."""
+        steps = torch.full_like(at, step) if isinstance(step, int) else step[:, None].expand_as(at)
+        written = torch.zeros_like(self.tokens).scatter_reduce(1, at, where.long(), "amax").bool()
         return replace(
             self,
-            tokens=_put(self.tokens, at, tokens, where),
-            order=_put(self.order, at, steps, where),
-            logp=_put(self.logp, at, logp.to(self.logp.dtype), where),
+            tokens=torch.where(written, self.tokens.scatter(1, at, tokens), self.tokens),
+            order=torch.where(written, self.order.scatter(1, at, steps), self.order),
+            logp=torch.where(written, self.logp.scatter(1, at, logp.to(self.logp.dtype)), self.logp),
         )
 
     def remask(self, at: Columns) -> Canvas:
@@ -136,21 +134,15 @@ class Canvas:
             logp=self.logp[index],
             pad=self.pad[index],
             problem=self.problem[index],
-            source=index,
         )
 
-    def replace_rows(self, index: Int[Tensor, " some"], rows: Canvas) -> Canvas:
-        """The inverse of `rows`: put changed rows back where they came from."""
-        return replace(
-            self,
-            tokens=self.tokens.index_copy(0, index, rows.tokens),
-            order=self.order.index_copy(0, index, rows.order),
-            logp=self.logp.index_copy(0, index, rows.logp),
-        )
-
-
-def _put(old: Tensor, at: Columns, new: Tensor, where: AtBool) -> Tensor:
-    return old.scatter(1, at, torch.where(where, new, old.gather(1, at)))
+    def put(self, index: Int[Tensor, " some"], rows: Canvas) -> Canvas:
+        """The inverse of `rows`: these rows at these places, which may lie beyond the last row."""
+        place = torch.arange(max(len(self), int(index.max()) + 1), device=index.device).clamp(max=len(self) - 1)
+        place[index] = len(self) + torch.arange(len(rows), device=index.device)
+        names = ("tokens", "order", "logp", "pad", "problem")
+        joined = {name: torch.cat([getattr(self, name), getattr(rows, name)]) for name in names}
+        return replace(self, **{name: values[place] for name, values in joined.items()})
 
 
 def _check_prompt(prompt: Sequence[int], length: int, mask_id: int, infill: bool) -> None:

@@ -1,20 +1,18 @@
-"""The driver: checks, groups, counts and times a decoding, and reads its frames."""
+"""The driver: checks, groups, counts and times the work of a decoder, and reads its frames."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 
 from unmask.core.canvas import Canvas
-from unmask.core.cost import Cost, Metered
 from unmask.core.decoder import Decoder, Frame
 from unmask.core.denoiser import Denoiser
-from unmask.core.noise import Noise
+from unmask.core.meter import Cost, Meter
+from unmask.core.rows import Rows
 from unmask.errors import UnmaskError
 
 # What stands between the meter and the decoder: guidance, suppression, early end. Sees the canvas before it is written.
@@ -32,20 +30,52 @@ class Decoded:
     cost: Cost
 
 
-def stream(decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0) -> Iterator[Frame]:
-    """Frames of a decoding as they come. Rows of the canvas need equally many masks."""
-    _check(denoiser, canvas)
-    canvas = replace(canvas, source=torch.arange(len(canvas), device=canvas.tokens.device))
-    decoder = decoder.resolved(canvas.holes.shape[1])
-    with torch.inference_mode():
-        noise = Noise.of(canvas, seed)
-    frames = decoder(denoiser, canvas, noise)
-    while True:
-        with torch.inference_mode():  # entered anew for each frame: a generator must not leak it to its reader
-            frame = next(frames, None)
-        if frame is None:
-            return
-        yield frame
+class Session:
+    """A decoder at work on problems with equally many masks: iterate over its frames, then read its results."""
+
+    def __init__(
+        self, decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0, adapt: Adapter | None = None
+    ):
+        _check(denoiser, canvas)
+        numbers = torch.arange(len(canvas), device=canvas.tokens.device)
+        self.canvas = replace(canvas, problem=numbers)
+        self.meter = Meter(denoiser, len(canvas))
+        self.model = adapt(self.meter, self.canvas) if adapt else self.meter
+        with torch.inference_mode():
+            self.rows = Rows.start(self.canvas, self.model, seed)
+        self.decoder = decoder.resolved(self.rows.length)
+        self.frame: Frame | None = None
+
+    def __iter__(self) -> Iterator[Frame]:
+        frames = self.decoder(self.rows)
+        while True:
+            with torch.inference_mode():  # entered anew for each frame: a generator must not leak it to its reader
+                frame = next(frames, None)
+            if frame is None:
+                return
+            self.frame = frame
+            yield frame
+
+    def results(self, seconds: float = 0.0, memory: int = 0) -> list[Decoded]:
+        """Of each problem, after the last frame."""
+        if self.frame is None:
+            raise UnmaskError("the decoder ended without a frame")
+        if self.frame.score.isnan().any():
+            raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
+        canvas, score = self.frame.canvas.cpu(), self.frame.score.cpu()
+        results = []
+        for problem, counts in enumerate(self.meter.counts.T.tolist()):
+            rows = (canvas.problem == problem).nonzero()[:, 0]
+            cost = Cost(self.meter.calls, *counts, seconds=seconds, memory=memory)
+            results.append(Decoded(canvas.rows(rows), score[rows].tolist(), cost))
+        return results
+
+
+def stream(
+    decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0, *, adapt: Adapter | None = None
+) -> Iterator[Frame]:
+    """Frames as they come. Rows of the canvas need equally many masks."""
+    return iter(Session(decoder, denoiser, canvas, seed, adapt))
 
 
 def decode(
@@ -59,53 +89,24 @@ def decode(
 ) -> list[Decoded]:
     """The final rows of every problem, in the canvas's order, whatever their numbers of masks."""
     results: dict[int, Decoded] = {}
-    for group in _alike(canvas):
+    counts = canvas.masked.sum(1)
+    for count in counts.unique().tolist():
+        group = (counts == count).nonzero()[:, 0]
         numbers = group.tolist()
-        show = partial(watch, numbers) if watch else None
-        part = _decode_alike(decoder, denoiser, canvas.rows(group), seed, adapt, show)
+        began = time.perf_counter()
+        if denoiser.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(denoiser.device)
+        session = Session(decoder, denoiser, canvas.rows(group), seed, adapt)
+        for frame in session:
+            if watch:
+                watch(numbers, frame)
+        part = session.results(time.perf_counter() - began, _peak(denoiser.device))
         results |= zip(numbers, part, strict=True)
     return [results[row] for row in range(len(canvas))]
 
 
-def _decode_alike(
-    decoder: Decoder,
-    denoiser: Denoiser,
-    canvas: Canvas,
-    seed: int,
-    adapt: Adapter | None,
-    show: Callable[[Frame], None] | None,
-) -> list[Decoded]:
-    canvas = numbered(canvas)
-    meter = Metered(denoiser, len(canvas))
-    adapted = adapt(meter, canvas) if adapt else meter
-    began = time.perf_counter()
-    if denoiser.device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(denoiser.device)
-    frame = last(_shown(stream(decoder, adapted, canvas, seed), show))
-    if frame.score.isnan().any():
-        raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
-    memory = torch.cuda.max_memory_allocated(denoiser.device) if denoiser.device.type == "cuda" else 0
-    seconds = time.perf_counter() - began
-    results, canvas, score = [], frame.canvas.cpu(), frame.score.cpu()
-    for problem, counts in enumerate(meter.counts.T.tolist()):
-        mine = (canvas.problem == problem).nonzero()[:, 0]
-        cost = Cost(meter.calls, *counts, seconds=seconds, memory=memory)
-        results.append(Decoded(canvas.rows(mine), score[mine].tolist(), cost))
-    return results
-
-
-def _shown(frames: Iterator[Frame], show: Callable[[Frame], None] | None) -> Iterator[Frame]:
-    for frame in frames:
-        if show:
-            show(frame)
-        yield frame
-
-
-def last(frames: Iterator[Frame]) -> Frame:
-    kept = deque(frames, maxlen=1)
-    if not kept:
-        raise UnmaskError("the decoder ended without a frame")
-    return kept[0]
+def _peak(device: torch.device) -> int:
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
 
 
 def _check(denoiser: Denoiser, canvas: Canvas) -> None:
@@ -117,15 +118,3 @@ def _check(denoiser: Denoiser, canvas: Canvas) -> None:
             f"prompt and answer need {longest} positions, the model takes {denoiser.context}: "
             f"shorten the length by {longest - denoiser.context} or the prompt"
         )
-
-
-def _alike(canvas: Canvas) -> list[torch.Tensor]:
-    """Rows by how many masks they have."""
-    counts = canvas.masked.sum(1)
-    return [(counts == count).nonzero()[:, 0] for count in counts.unique().tolist()]
-
-
-def numbered(canvas: Canvas) -> Canvas:
-    """Problems are numbered within their own group, so that costs can be counted by them."""
-    rows = torch.arange(len(canvas), device=canvas.tokens.device)
-    return replace(canvas, problem=rows, source=rows)

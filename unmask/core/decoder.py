@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
 
 from unmask.core.canvas import Canvas
-from unmask.core.denoiser import Denoiser
-from unmask.core.noise import Noise
-from unmask.core.shapes import Bool, Float, Int, Rows, Score
+from unmask.core.shapes import Bool, Float, Int, PerRow, Score
 from unmask.registry import Registry
+
+if TYPE_CHECKING:
+    from unmask.core.rows import Rows
 
 Self = TypeVar("Self", bound="Decoder")
 
@@ -23,14 +24,14 @@ class Branch:
 
     canvas: Canvas  # each candidate after its writes
     completion: Int[Tensor, "row pos"]  # the full draw it was scored in
-    parent: Rows  # its row in the frame before
-    draw: Rows  # which of its parent's children it is
+    parent: PerRow  # its row in the frame before
+    draw: PerRow  # which of its parent's children it is
     score: Score
     blocks: Float[Tensor, "row block"]  # the score of each block; 0 for those not reached
     kept: Bool[Tensor, " row"]
 
     @property
-    def survivors(self) -> Rows:
+    def survivors(self) -> PerRow:
         """For each row of the frame, the candidate it is: problem by problem, best first, ties as they were drawn."""
         kept = self.kept.nonzero()[:, 0]
         kept = kept[self.score[kept].sort(descending=True, stable=True).indices]
@@ -39,12 +40,14 @@ class Branch:
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a decoding stands after a step. The last frame's rows are the results."""
+    """The rows after a step. The last frame's rows are the results."""
 
     canvas: Canvas
     score: Score  # of each row: a search's total, or the sum of log p along a single path
     step: int
     branch: Branch | None = None
+    group: PerRow | None = None  # rows of one group compete; None: those of one problem
+    parent: PerRow | None = None  # of each row, the row of the frame before that it was made from; None: the same row
 
 
 @runtime_checkable
@@ -54,7 +57,9 @@ class Decoder(Protocol):
     @property
     def choice(self) -> str: ...
 
-    def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]: ...
+    def __call__(self, rows: Rows) -> Iterator[Frame]:
+        """One row per problem in, all of them equally long; frames out, until no row has masks."""
+        ...
 
     def resolved(self: Self, length: int) -> Self:
         """The same decoder with every default that depends on the number of masks written out, or a refusal."""

@@ -8,6 +8,7 @@ import torch
 
 from unmask.core.beliefs import Beliefs
 from unmask.core.canvas import Canvas
+from unmask.core.kept import Kept
 from unmask.core.shapes import Columns
 
 
@@ -31,21 +32,18 @@ class Denoiser(Protocol):
         """Of the log-probabilities: float32, or float64 where the network computes in it."""
         ...
 
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs: ...
+    @property
+    def refresh(self) -> int | None:
+        """Steps for which what it keeps of a row is good; None where it keeps nothing."""
+        ...
 
-    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        """A denoiser for canvases that differ from this one in `fresh` columns only, and asked about those only.
-
-        Each row of such a canvas says by its `source` which row of this one it came from; rows may be forked, dropped
-        and reordered (`Held` keeps count). `fresh` may name a column twice. A plain model returns itself; a caching one
-        keeps what it computed outside `fresh`. What is returned can be held again, with more columns fresh: what was
-        kept before then stays kept.
-        """
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        """Beliefs at the columns `at` of each row. A model without a cache ignores `kept`."""
         ...
 
 
 class Wrapper:
-    """A denoiser round another one: it says of itself what that one says."""
+    """A denoiser around another one, with the same properties."""
 
     def __init__(self, inner: Denoiser):
         self.inner = inner
@@ -67,10 +65,5 @@ class Wrapper:
         return self.inner.dtype
 
     @property
-    def lasts(self) -> int | None:
-        return lasts(self.inner)
-
-
-def lasts(denoiser: Denoiser) -> int | None:
-    """Steps that what is held is good for, where a denoiser keeps something and says so; None: it keeps nothing."""
-    return getattr(denoiser, "lasts", None)
+    def refresh(self) -> int | None:
+        return self.inner.refresh

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from unmask.core.canvas import Canvas
-from unmask.core.shapes import Columns, Float, Int, Rows
+from unmask.core.shapes import Columns, Float, Int, PerRow, Steps
 
 Purpose = Literal["token", "order", "sample"]
 _PURPOSES = {"token": 1, "order": 2, "sample": 3}
@@ -55,11 +55,11 @@ def _resown(seed: Tensor, sample: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Noise:
-    """One stream of random numbers a row."""
+    """One stream of random numbers per row."""
 
-    seed: Rows  # one for all, unless rows are samples of a repeated decoding
-    problem: Rows  # a hash of the prompt's ids: not its place in a file or batch
-    lineage: Rows  # 0 at the root; forks give every live row its own
+    seed: PerRow  # the same for all rows, unless they are independent samples
+    problem: PerRow  # a hash of the prompt's ids: not its place in a file or batch
+    lineage: PerRow  # 0 at the root; forks give every live row its own
 
     @classmethod
     def of(cls, canvas: Canvas, seed: int) -> Noise:
@@ -68,10 +68,10 @@ class Noise:
         return cls.root(torch.tensor(keys, device=canvas.tokens.device, dtype=torch.long), seed)
 
     @classmethod
-    def root(cls, problem: Rows, seed: int) -> Noise:
+    def root(cls, problem: PerRow, seed: int) -> Noise:
         return cls(torch.full_like(problem, _signed(seed % (1 << 64))), problem, torch.zeros_like(problem))
 
-    def again(self, sample: int | Rows) -> Noise:
+    def again(self, sample: int | PerRow) -> Noise:
         """Noise of the n-th independent sample: what a run under `reseed(seed, n)` sees."""
         return replace(self, seed=_resown(self.seed, torch.as_tensor(sample, device=self.seed.device)))
 
@@ -85,11 +85,11 @@ class Noise:
         return replace(rows, lineage=torch.where(draw == 0, rows.lineage, mix(mix(rows.lineage, step), draw)))
 
     @cached_property
-    def _stream(self) -> Rows:
+    def _stream(self) -> PerRow:
         return mix(mix(self.seed, self.problem), self.lineage)
 
-    def uniform(self, purpose: Purpose, step: int, places: Columns, draws: int = 1) -> Float[Tensor, "row at draw"]:
-        """Uniform in [0, 1) with 53 bits, one a row, place and draw."""
+    def uniform(self, purpose: Purpose, step: Steps, places: Columns, draws: int = 1) -> Float[Tensor, "row at draw"]:
+        """Uniform in [0, 1) with 53 bits, one per row, place and draw."""
         word = mix(self._stream, (_PURPOSES[purpose] << 32) | step)
         draw = torch.arange(draws, device=word.device)
         word = mix(mix(word[:, None, None], draw), places[:, :, None])

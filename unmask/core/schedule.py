@@ -10,22 +10,18 @@ from unmask.errors import UnmaskError
 
 @dataclass(frozen=True)
 class Step:
-    number: int  # counts from 1 over the whole decoding
+    number: int  # counts from 1
     block: int
-    holes: slice  # the block's entries in the row's list of masks
+    size: int  # slots of every block, except perhaps the last
+    span: slice  # the block's slots
     open: int  # how many of them are masked when it begins, at most
     quota: int  # how many of those it writes
-    index: int  # in its block, from 0
     last: bool  # of its block
-
-    def holds(self, lasts: int | None) -> bool:
-        """Whether a decoder holds before it: at a block's start, and where what is held is as many steps old."""
-        return self.index == 0 if lasts is None else self.index % lasts == 0
 
 
 @dataclass(frozen=True)
 class Schedule:
-    length: int  # masks a row
+    length: int  # slots per row
     block: int
     steps: int
     quotas: tuple[tuple[int, ...], ...]  # for each block, the writes of each of its steps
@@ -51,9 +47,14 @@ class Schedule:
         for block, quotas in enumerate(self.quotas):
             for i, quota in enumerate(quotas):
                 number += 1
-                yield Step(number, block, self.holes(block), sum(quotas[i:]), quota, i, i == len(quotas) - 1)
+                last = i == len(quotas) - 1
+                yield Step(number, block, self.block, self.span(block), sum(quotas[i:]), quota, last)
 
-    def holes(self, block: int) -> slice:
+    @property
+    def blocks(self) -> int:
+        return len(self.quotas)
+
+    def span(self, block: int) -> slice:
         return slice(block * self.block, min((block + 1) * self.block, self.length))
 
 

@@ -5,10 +5,11 @@ from torch import Tensor
 
 Tokens = Int[Tensor, "row pos"]
 Columns = Int[Tensor, "row at"]  # which positions of each row, as column numbers
-Rows = Int[Tensor, " row"]
+PerRow = Int[Tensor, " row"]
+Steps = int | PerRow  # the number of a step: one for all rows, or each row its own
 Score = Float[Tensor, " row"]
 AtTokens = Int[Tensor, "row at"]
 AtFloat = Float[Tensor, "row at"]
 AtBool = Bool[Tensor, "row at"]
 
-__all__ = ["AtBool", "AtFloat", "AtTokens", "Bool", "Columns", "Float", "Int", "Rows", "Score", "Tokens"]
+__all__ = ["AtBool", "AtFloat", "AtTokens", "Bool", "Columns", "Float", "Int", "PerRow", "Score", "Steps", "Tokens"]

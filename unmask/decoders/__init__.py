@@ -1,16 +1,10 @@
-"""Decoders: one algorithm a file. Importing this room registers them all."""
+"""Decoders: one algorithm per file. Importing this room registers them all."""
 
-from unmask.decoders.best_of import BestOf
-from unmask.decoders.entropy import Entropy
-from unmask.decoders.left_to_right import LeftToRight
-from unmask.decoders.low_confidence import LowConfidence
-from unmask.decoders.margin import Margin
-from unmask.decoders.order_search import OrderSearch
 from unmask.decoders.order_token_search import OrderTokenSearch
-from unmask.decoders.random import Random
+from unmask.decoders.path import Entropy, LeftToRight, LowConfidence, Margin, Random
+from unmask.decoders.repeat import BestOf, Vote
 from unmask.decoders.threshold import Threshold
-from unmask.decoders.token_search import TokenSearch
-from unmask.decoders.vote import Vote
+from unmask.decoders.visible_search import OrderSearch, TokenSearch
 
 __all__ = [
     "BestOf",

@@ -1,4 +1,4 @@
-"""One path: each step gives every masked position of the block a token and writes those an order puts first.
+"""One path: each step drafts every masked position of the block and writes those an order puts first.
 
 This is LLaDA's published loop (arXiv 2502.09992). Decoders that differ only in the order are its cases.
 """
@@ -9,19 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
-from unmask.core import Canvas, Denoiser, Frame, Noise, Schedule, lasts
+from unmask.core import Frame, Rows, Schedule, decoder
 from unmask.errors import UnmaskError
-from unmask.policies.order import Order, Sight, foremost
-from unmask.policies.token import pick
+from unmask.policies import order
+from unmask.policies.draft import sample
+from unmask.policies.order import Order, top
 
-Case = TypeVar("Case", bound="Path")
+Case = TypeVar("Case", bound="SinglePath")
 
 
 @dataclass(frozen=True)
-class Path:
+class SinglePath:
     """Abstract: a case adds its `order`."""
 
-    block: int | None = None  # masks a block; 32, or all of them when there are fewer
+    block: int | None = None  # masks per block; 32, or all of them when there are fewer
     steps: int | None = None  # in all; half the masks, or all of them for block 1
     temperature: float = 0.0  # 0 takes the likeliest token
 
@@ -30,21 +31,12 @@ class Path:
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
 
-    def __call__(self, denoiser: Denoiser, canvas: Canvas, noise: Noise) -> Iterator[Frame]:
-        holes = canvas.holes
-        local = denoiser
-        for step in Schedule.plan(holes.shape[1], self.block, self.steps):
-            if step.holds(lasts(denoiser)):
-                local = denoiser.hold(canvas, fresh=holes[:, step.holes])
-            at = canvas.open(holes[:, step.holes], step.open)
-            places = canvas.places(at)
-            beliefs = local(canvas, at)
-            token, logp = pick(beliefs, self.temperature, noise, step.number, places)
-            token, logp = token[:, :, 0], logp[:, :, 0]
-            rank = type(self).order(Sight(beliefs, logp, noise, step.number, places))
-            written = foremost(rank, canvas.masked_at(at), step.quota)
-            canvas = canvas.write(at, token, written, step.number, logp)
-            yield Frame(canvas, canvas.sum_logp(holes), step.number)
+    def __call__(self, rows: Rows) -> Iterator[Frame]:
+        for step in Schedule.plan(rows.length, self.block, self.steps):
+            rows = rows.enter(step.span)
+            draft = sample(rows, rows.open(step.span, step.open), step.number, self.temperature)
+            rows = draft.write(top(type(self).order(draft), draft.masked, step.quota))
+            yield rows.frame(step.number)
 
     @property
     def choice(self) -> str:
@@ -58,6 +50,48 @@ class Path:
         return Schedule.plan(length, self.block, self.steps).steps
 
 
+@decoder("low-confidence")
+@dataclass(frozen=True)
+class LowConfidence(SinglePath):
+    """Write first where the model is most confident (LLaDA's low-confidence remasking)."""
+
+    order = staticmethod(order.confidence)
+
+
+@decoder("random")
+@dataclass(frozen=True)
+class Random(SinglePath):
+    """Write in uniformly random order (LLaDA's random remasking)."""
+
+    order = staticmethod(order.random)
+
+
+@decoder("margin")
+@dataclass(frozen=True)
+class Margin(SinglePath):
+    """Write first where the likeliest token is furthest ahead of the second (Kim et al., arXiv 2502.06768)."""
+
+    order = staticmethod(order.margin)
+
+
+@decoder("entropy")
+@dataclass(frozen=True)
+class Entropy(SinglePath):
+    """Write first where the model's distribution has the least entropy (Dream's 'entropy')."""
+
+    order = staticmethod(order.entropy)
+
+
+@decoder("left-to-right", "ar")
+@dataclass(frozen=True)
+class LeftToRight(SinglePath):
+    """Write from left to right: with its default block of 1 this is the paper's AR."""
+
+    block: int | None = 1
+
+    order = staticmethod(order.left_to_right)
+
+
 def check_temperature(temperature: float) -> None:
     if not temperature >= 0 or temperature == float("inf"):
         raise UnmaskError(f"temperature={temperature} does not work: choose 0 or more")
@@ -65,4 +99,4 @@ def check_temperature(temperature: float) -> None:
 
 def check_sure(sure: float) -> None:
     if not 0 <= sure <= 1:
-        raise UnmaskError(f"sure={sure} is no probability: choose 0 to 1")
+        raise UnmaskError(f"sure={sure} is not a probability: choose 0 to 1")

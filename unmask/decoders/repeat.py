@@ -1,78 +1,89 @@
-"""A decoder run n times at once: samples are rows of one batch, each with the noise of a run under its own seed."""
+"""A decoder run n times at once, and the answer chosen among its samples: by score, or by a vote."""
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, TypeVar
 
 import torch
 
-from unmask.core import Beliefs, Canvas, Decoder, Denoiser, Frame, Noise, Wrapper, decoder
-from unmask.core.shapes import Columns
-from unmask.errors import UnmaskError
+from unmask.core import Decoder, Frame, Rows, decoder
+from unmask.errors import UnmaskError, nearest
+
+Case = TypeVar("Case", bound="Repeated")
 
 
-class Together(Wrapper):
-    """What the repeated decoder sees: to it every sample is a problem of its own, to the network it is not."""
-
-    def __init__(self, inner: Denoiser, count: int):
-        super().__init__(inner)
-        self.count = count
-
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
-        return self.inner(_joined(canvas, self.count), at)
-
-    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        return Together(self.inner.hold(_joined(canvas, self.count), fresh), self.count)
-
-
-def repeat(
-    inner: Decoder, count: int, denoiser: Denoiser, canvas: Canvas, noise: Noise, ranked: bool = False
-) -> Iterator[Frame]:
-    """Frames of all samples in step; at the end each sample keeps its best row, `ranked` by score or in order."""
-    rows = torch.arange(len(canvas), device=canvas.tokens.device).repeat_interleave(count)
-    sample = torch.arange(count, device=rows.device).repeat(len(canvas))
-    own = torch.arange(len(rows), device=rows.device)
-    apart = replace(canvas.rows(rows), problem=canvas.problem[rows] * count + sample, source=own)
-    frame = None
-    for frame in inner(Together(denoiser, count), apart, noise.rows(rows).again(sample)):
-        yield _together(frame, count)
-    if frame is None:
-        return
-    best = _leaders(frame)
-    if ranked:
-        best = best[frame.score[best].sort(descending=True, stable=True).indices]
-        best = best[(frame.canvas.problem[best] // count).sort(stable=True).indices]
-    if best.tolist() != list(range(len(frame.canvas))):
-        yield _together(replace(frame, canvas=frame.canvas.rows(best), score=frame.score[best], branch=None), count)
-
-
-def sampled() -> Decoder:
-    """What is repeated unless something else is asked for."""
+def _default_inner() -> Decoder:
     return decoder.make("low-confidence(temperature=0.8)")
 
 
-def check_repeat(count: int, inner: Decoder) -> None:
-    if count < 1:
-        raise UnmaskError(f"n={count} does not work: choose 1 or more")
-    if inner.choice != "score":
-        raise UnmaskError("what is repeated must choose by score: votes of votes are not counted")
+@dataclass(frozen=True)
+class Repeated(ABC):
+    """Abstract: a case says how the answer is chosen."""
+
+    n: int = 5  # samples; the i-th is what a run under reseed(seed, i) gives
+    inner: Decoder = field(default_factory=_default_inner)  # what is sampled
+
+    ranked: ClassVar[bool]  # whether the final rows stand by score, or in the order of their samples
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise UnmaskError(f"n={self.n} does not work: choose 1 or more")
+        if self.inner.choice != "score":
+            raise UnmaskError("the inner decoder must choose by score: votes of votes are not counted")
+
+    def __call__(self, rows: Rows) -> Iterator[Frame]:
+        """Frames of all samples together. At the end each sample keeps its best row."""
+        frame = None
+        for frame in self.inner(rows.samples(self.n)):
+            yield frame
+        if frame is not None and (best := self._best(frame)).tolist() != list(range(len(frame.canvas))):
+            yield Frame(frame.canvas.rows(best), frame.score[best], frame.step, parent=best)
+
+    def _best(self, frame: Frame) -> torch.Tensor:
+        """The best row of each sample; ties go to the first."""
+        assert frame.group is not None
+        ranked = frame.score.sort(descending=True, stable=True).indices
+        group, place = frame.group[ranked].sort(stable=True)
+        first = torch.ones_like(group, dtype=torch.bool)
+        first[1:] = group[1:] != group[:-1]
+        best = ranked[place][first]
+        if self.ranked:
+            best = best[frame.score[best].sort(descending=True, stable=True).indices]
+            best = best[frame.canvas.problem[best].sort(stable=True).indices]
+        return best
+
+    def resolved(self: Case, length: int) -> Case:
+        return replace(self, inner=self.inner.resolved(length))
+
+    def rows(self, length: int) -> int:
+        return self.n * self.inner.rows(length)
 
 
-def _leaders(frame: Frame) -> torch.Tensor:
-    """The best row of each problem, in the problems' order; ties go to the first."""
-    ranked = frame.score.sort(descending=True, stable=True).indices
-    ranked = ranked[frame.canvas.problem[ranked].sort(stable=True).indices]
-    problem = frame.canvas.problem[ranked]
-    first = torch.ones_like(problem, dtype=torch.bool)
-    first[1:] = problem[1:] != problem[:-1]
-    return ranked[first]
+@decoder("best-of")
+@dataclass(frozen=True)
+class BestOf(Repeated):
+    """Sample n times and take the answer of highest score."""
+
+    ranked = True
+
+    @property
+    def choice(self) -> str:
+        return "score"
 
 
-def _together(frame: Frame, count: int) -> Frame:
-    branch = frame.branch and replace(frame.branch, canvas=_joined(frame.branch.canvas, count))
-    return replace(frame, canvas=_joined(frame.canvas, count), branch=branch)
+@decoder("vote")
+@dataclass(frozen=True)
+class Vote(Repeated):
+    """Sample n times and take the commonest answer (self-consistency, arXiv 2203.11171)."""
 
+    choice: Literal["majority", "weighted"] = "majority"  # weighted: by the probability of each sample
 
-def _joined(canvas: Canvas, count: int) -> Canvas:
-    return replace(canvas, problem=canvas.problem // count)
+    ranked = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.choice not in ("majority", "weighted"):
+            raise UnmaskError(f"choice={self.choice!r} is not a vote: {nearest(self.choice, ('majority', 'weighted'))}")

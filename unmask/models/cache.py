@@ -1,30 +1,28 @@
 """Keys and values kept between steps (Fast-dLLM, arXiv 2505.22618): a step computes the block, not the whole row.
 
 Approximate: attention goes both ways, so what is kept would change with every token that is written. One full forward
-at a block's start fills the memory and answers the first step. `prefix` keeps what stands before the first fresh
-column, `dual` everything outside the fresh ones.
+at the start of a block fills the cache and answers the first step. `prefix` keeps what precedes the block, `dual`
+everything outside it.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, cast, get_args
 
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser
-from unmask.core.shapes import Columns, Float, Int, Rows
+from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper
+from unmask.core.shapes import Columns, Float, Int, PerRow
 from unmask.errors import UnmaskError, nearest
-from unmask.models.adapters import Shifted
 from unmask.models.graphs import Window
-from unmask.models.network import BUCKET, CHUNK, Network, Sheet, sheets, take
+from unmask.models.network import BUCKET, CHUNK, Bucket, Network, buckets, take
 from unmask.models.transformer import lines, select
 from unmask.registry import parse
 
 Keep = Literal["prefix", "dual"]
-Windows = Int[Tensor, "row window"]  # the columns computed at every step, left to right; the last may be repeated
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Cache:
     """What is kept through a block; written as `dual`, or `dual(refresh=4)`."""
 
     keep: Keep
-    refresh: int | None = None  # steps after which all is computed anew; None: at the next block
+    refresh: int | None = None  # steps after which everything is computed anew; None: at the next block
 
     def __post_init__(self) -> None:
         if self.refresh is not None and self.refresh < 1:
@@ -52,12 +50,12 @@ def read_cache(spec: str) -> Cache | None:
             raise UnmaskError(f"cache {call.name!r} has no setting {key!r}: write dual(refresh=4)")
     if call.name == "none":
         return None
-    said = call.settings.get("refresh")
-    if said is None:
+    refresh = call.settings.get("refresh")
+    if refresh is None:
         return Cache(cast(Keep, call.name))
-    if said.settings or not re.fullmatch(r"-?\d+", said.name):
-        raise UnmaskError(f"refresh takes a whole number of steps, not {said.name!r}")
-    return Cache(cast(Keep, call.name), int(said.name))
+    if refresh.settings or not re.fullmatch(r"-?\d+", refresh.name):
+        raise UnmaskError(f"refresh takes a whole number of steps, not {refresh.name!r}")
+    return Cache(cast(Keep, call.name), int(refresh.name))
 
 
 def make_cache(spec: str) -> str:
@@ -66,168 +64,177 @@ def make_cache(spec: str) -> str:
 
 
 def cached(denoiser: Denoiser, spec: str, name: str = "the model") -> Denoiser:
-    """The denoiser with a cache under its outer adapter; refused where there is nothing to keep."""
+    """The denoiser with a cache; refused where it has no keys and values to keep."""
     cache = read_cache(spec)
     if cache is None:
         return denoiser
-    if isinstance(denoiser, Shifted):
-        return Shifted(cached(denoiser.inner, spec, name))
     if not isinstance(denoiser, Network):
         raise UnmaskError(f"{name} keeps no keys and values between steps: use cache='none'")
     return Cached(denoiser, cache)
 
 
-class Cached:
+class Cached(Wrapper):
     def __init__(self, network: Network, cache: Cache):
-        self.network = network
-        self.cache, self.lasts = cache, cache.refresh or network.context  # a block has no more steps than that
-        self.mask_id, self.context = network.mask_id, network.context
-        self.device, self.dtype = network.device, network.dtype
+        super().__init__(network)
+        self.network, self.cache = network, cache
 
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
-        return self.network(canvas, at)
+    @property
+    def refresh(self) -> int:
+        return self.cache.refresh or self.context  # no block has more steps than the context has positions
 
-    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        rows = torch.arange(len(canvas), device=self.device)
-        return Holding(self, Store(self.network, canvas), rows, canvas, fresh, steady=True)
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        if kept is None:
+            return self.network(canvas, at)
+        kept = kept.derive("window", lambda kept: replace(kept, window=self._window(canvas, kept.window)))
+        at = self.network.read_at(canvas, at)
+        place = torch.searchsorted(kept.window, at.contiguous()).clamp_(max=kept.window.shape[1] - 1)
+        if self.device.type == "cpu" and not torch.equal(kept.window.gather(1, place), at):
+            raise UnmaskError("the model was asked about a column whose keys and values are kept: name a wider span")
+        if kept.memory.content is None:
+            kept.memory.content = Store(self.network)
+        hidden, computed = kept.memory.content.read(canvas, kept)
+        return self.network.beliefs(take(hidden, place), computed)
 
-
-class Holding:
-    """What a decoder asks between two holds."""
-
-    def __init__(self, cached: Cached, store: Store, rows: Rows, canvas: Canvas, fresh: Columns, steady: bool):
-        self.cached, self.store, self.rows = cached, store, rows
-        self.mask_id, self.context = cached.mask_id, cached.context
-        self.device, self.dtype = cached.device, cached.dtype
-        self.window = window_of(canvas, fresh, cached.cache.keep)
-        self.steady = steady  # whether its shape will be asked for again and again
-        self.seen: tuple[Rows, Rows, Windows] | None = None
-
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
-        rows, window = self._rows(canvas.source)
-        place = torch.searchsorted(window, at.contiguous()).clamp_(max=window.shape[1] - 1)
-        if self.device.type == "cpu":  # elsewhere looking would wait for the device
-            self._check(canvas, at, rows, window, place)
-        hidden, computed = self.store.read(canvas, rows, window, self.steady)
-        return self.cached.network.beliefs(take(hidden, place), computed)
-
-    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        """What is kept stays kept: no forward is made again."""
-        return Holding(self.cached, self.store, self.rows[canvas.source], canvas, fresh, steady=False)
-
-    def _rows(self, source: Rows) -> tuple[Rows, Windows]:
-        """Of the store. The same tensors for the same source, by which a graph knows what it has loaded."""
-        if self.seen is None or self.seen[0] is not source:
-            self.seen = source, self.rows[source], self.window[source]
-        return self.seen[1], self.seen[2]
-
-    def _check(self, canvas: Canvas, at: Columns, rows: Rows, window: Windows, place: Tensor) -> None:
-        if not torch.equal(window.gather(1, place), at):
-            raise UnmaskError("a column that is held was asked about: hold it as fresh")
-        changed = (canvas.tokens != self.store.canvas.tokens[rows]).scatter(1, window, False)
-        if changed.any():
-            row, column = changed.nonzero()[0].tolist()
-            raise UnmaskError(f"column {column} of row {row} was written to while it is held: hold it as fresh")
+    def _window(self, canvas: Canvas, columns: Columns) -> Int[Tensor, "row window"]:
+        """The columns that are computed at every step, left to right; the last may be repeated."""
+        if self.network.shifted:  # what is read one position earlier is computed too
+            columns = union(canvas, columns, self.network.read_at(canvas, columns))
+        if self.cache.keep == "prefix":
+            first = columns.amin(1, keepdim=True)
+            size = int((canvas.width - first).max())
+            columns = (first + torch.arange(size, device=first.device)).clamp_(max=canvas.width - 1)
+        if columns.device.type == "cpu":  # products of a few rows are summed in another order
+            columns = torch.cat([columns, columns[:, -1:].expand(-1, -columns.shape[1] % BUCKET)], dim=1)
+        return columns.contiguous()
 
 
-def window_of(canvas: Canvas, fresh: Columns, keep: Keep) -> Windows:
-    if keep == "prefix":
-        first = fresh.amin(1, keepdim=True)
-        size = int((canvas.width - first).max())
-        window = (first + torch.arange(size, device=fresh.device)).clamp_(max=canvas.width - 1)
-    else:
-        window = fresh.sort(dim=1).values
-    if fresh.device.type == "cpu":  # products of a few rows are summed in another order
-        window = torch.cat([window, window[:, -1:].expand(-1, -window.shape[1] % BUCKET)], dim=1)
-    return window.contiguous()
+def union(canvas: Canvas, first: Columns, second: Columns) -> Int[Tensor, "row both"]:
+    """Columns in either, left to right. Rows that have fewer repeat their last."""
+    marked = torch.zeros(canvas.tokens.shape, dtype=torch.bool, device=first.device)
+    marked = marked.scatter(1, torch.cat([first, second], dim=1), True)
+    count = marked.sum(1, keepdim=True)
+    ranked = marked.to(torch.int8).sort(dim=1, descending=True, stable=True).indices
+    most = torch.arange(int(count.max()), device=first.device)
+    return ranked.gather(1, torch.minimum(most, count - 1))
 
 
 class Store:
-    """Keys and values of a held canvas, filled by the first question about it."""
+    """Keys and values of a memory's rows. A place is filled by the first question about it."""
 
-    def __init__(self, network: Network, canvas: Canvas):
-        self.canvas = canvas
-        self.pages = [Page(network, sheet) for sheet in sheets(canvas)]
-        page, place = torch.zeros_like(canvas.pad), torch.zeros_like(canvas.pad)
-        for number, made in enumerate(self.pages):
-            page[made.sheet.rows] = number
-            place[made.sheet.rows] = torch.arange(len(made.sheet.rows), device=place.device)
-        self.page, self.place = page, place
+    def __init__(self, network: Network):
+        self.network = network
+        self.shelves: dict[int, Shelf] = {}  # by width: one on a GPU
 
-    def read(self, canvas: Canvas, rows: Rows, window: Windows, steady: bool) -> tuple[Tensor, Rows]:
+    def read(self, canvas: Canvas, kept: Kept) -> tuple[Tensor, PerRow]:
         """Hidden states of the windows (row, at, width), and how many positions were computed for each row."""
-        tokens = canvas.at(window)
-        if len(self.pages) == 1:
-            return self.pages[0].read(rows, tokens, window, steady)
-        hidden: Tensor | None = None
-        computed = torch.zeros_like(rows)
-        for number, page in enumerate(self.pages):
-            mine = (self.page[rows] == number).nonzero()[:, 0]
-            if len(mine):
-                part, computed[mine] = page.read(self.place[rows[mine]], tokens[mine], window[mine], steady)
-                hidden = part.new_empty(len(rows), *part.shape[1:]) if hidden is None else hidden
-                hidden[mine] = part
-        assert hidden is not None
+        filled = self._fill(kept) if kept.memory.stale else {}
+        parts = [(bucket, *self._read(bucket, kept, filled)) for bucket in buckets(canvas)]
+        if len(parts) == 1:
+            return parts[0][1:]
+        hidden = parts[0][1].new_empty(len(canvas), *parts[0][1].shape[1:])
+        computed = torch.zeros_like(kept.places)
+        for bucket, part, count in parts:
+            hidden[bucket.rows], computed[bucket.rows] = part, count
         return hidden, computed
 
+    def _read(self, bucket: Bucket, kept: Kept, filled: dict[int, Filled]) -> tuple[Tensor, PerRow]:
+        return self.shelves[bucket.width].read(bucket, kept, filled.get(bucket.width))
 
-class Page:
-    """The rows of a store that go through the network together."""
-
-    def __init__(self, network: Network, sheet: Sheet):
-        self.network, self.sheet = network, sheet
-        self.kv: Float[Tensor, "layer 2 row head pos dim"] | None = None
-        self.lacking = set(range(len(sheet.rows)))  # rows not filled yet: one that has ended is never asked about
-
-    def read(self, rows: Rows, tokens: Tensor, window: Windows, steady: bool) -> tuple[Tensor, Rows]:
-        columns = window + self.sheet.extra
-        distinct = 1 + (window[:, 1:] != window[:, :-1]).sum(1)
-        new = sorted(self.lacking.intersection(rows.tolist())) if self.lacking else []
+    def _fill(self, kept: Kept) -> dict[int, Filled]:
+        """The full forwards of the question's stale places, by width. Looking for them waits for the device."""
+        memory, filled = kept.memory, {}
+        new = sorted({row for row in kept.places.tolist() if row // kept.scale in memory.stale})
         if not new:
-            return self._step(rows, tokens, columns, steady), distinct
-        filled = torch.tensor(new, device=rows.device)
-        whole, now = self._fill(filled), torch.isin(rows, filled)
-        same = now & (tokens == self.sheet.tokens[rows].gather(1, columns)).all(1)
-        hidden = take(whole[torch.searchsorted(filled, rows).clamp_(max=len(new) - 1)], columns)
-        if len(other := (~same).nonzero()[:, 0]):  # filled before, or written to since it was held
-            hidden[other] = self._step(rows[other], tokens[other], columns[other], steady)
-        length = torch.where(now, self.sheet.width - self.sheet.pad[rows], 0)
-        return hidden, torch.where(same, length, distinct + length)
+            return {}
+        memory.stale -= {row // kept.scale for row in new}
+        memory.fills += 1
+        rows = torch.tensor(new, device=kept.places.device)
+        for bucket in buckets(kept.snapshot.rows(rows)):
+            shelf = self.shelves.setdefault(bucket.width, Shelf(self.network))
+            shelf.grow(memory.places * kept.scale, bucket)
+            filled[bucket.width] = shelf.fill(rows[bucket.rows], bucket)
+        return filled
 
-    def _fill(self, rows: Int[Tensor, " some"]) -> Float[Tensor, "row pos width"]:
-        """The full forward."""
-        sheet = self.sheet
-        if self.kv is None:
-            self.kv = self.network.module.room(len(sheet.rows), sheet.width)
-        everything = len(rows) == len(sheet.rows)
-        kv = self.kv if everything else self.network.module.room(len(rows), sheet.width)
-        size = max(1, CHUNK // sheet.width)
-        whole = [
-            self.network.whole(sheet.tokens[some], sheet.pad[some], sheet.masked, kv[:, :, start : start + size])
-            for start, some in zip(range(0, len(rows), size), rows.split(size), strict=True)
-        ]
+
+class Filled(NamedTuple):
+    """Rows of a shelf that were filled just now, and their hidden states everywhere."""
+
+    rows: Int[Tensor, " some"]
+    hidden: Float[Tensor, "some pos width"]
+
+
+class Shelf:
+    """Keys and values of rows of one width, and the tokens they were computed from."""
+
+    def __init__(self, network: Network):
+        self.network = network
+        self.kv = network.module.room(0, 0)
+        self.tokens = torch.zeros(0, 0, dtype=torch.long, device=network.device)
+
+    def grow(self, rows: int, bucket: Bucket) -> None:
+        if (before := len(self.tokens)) >= rows:
+            return
+        kv, tokens = self.network.module.room(rows, bucket.width), bucket.tokens.new_zeros(rows, bucket.width)
+        if before:
+            kv[:, :, :before], tokens[:before] = self.kv, self.tokens
+        self.kv, self.tokens = kv, tokens
+
+    def fill(self, rows: Int[Tensor, " some"], bucket: Bucket) -> Filled:
+        everything = len(rows) == len(self.tokens)
+        kv = self.kv if everything else self.network.module.room(len(rows), bucket.width)
+        size = max(1, CHUNK // bucket.width)
+        parts = zip(bucket.tokens.split(size), bucket.pad.split(size), kv.split(size, dim=2), strict=True)
+        hidden = [self.network.whole(tokens, pad, bucket.masked, part) for tokens, pad, part in parts]
         if not everything:
             self.kv[:, :, rows] = kv
-        self.lacking -= set(rows.tolist())
-        return torch.cat(whole)
+        self.tokens[rows] = bucket.tokens
+        return Filled(rows, torch.cat(hidden))
 
-    def _step(self, rows: Rows, tokens: Tensor, columns: Windows, steady: bool) -> Float[Tensor, "row at width"]:
-        assert self.kv is not None
-        pad = self.sheet.pad[rows]
-        every = torch.arange(self.sheet.width, device=rows.device)
-        real = every >= pad[:, None] if self.sheet.masked else None
-        window = Window(tokens, columns - pad[:, None], columns, real)
+    def read(self, bucket: Bucket, kept: Kept, filled: Filled | None) -> tuple[Tensor, PerRow]:
+        rows, window = kept.places[bucket.rows], kept.window[bucket.rows]
+        columns = window + bucket.extra
+        anew = 1 + (window[:, 1:] != window[:, :-1]).sum(1)
+        self._check(bucket, rows, columns)
+        if filled is None:
+            return self._step(bucket, kept, rows, columns, kept.steady), anew
+        now = torch.isin(rows, filled.rows)
+        same = now & (bucket.tokens == self.tokens[rows]).all(1)
+        place = torch.searchsorted(filled.rows, rows).clamp_(max=len(filled.rows) - 1)
+        hidden = take(filled.hidden[place], columns)
+        if len(other := (~same).nonzero()[:, 0]):  # filled before, or written to since it entered
+            hidden[other] = self._step(_some(bucket, other), kept, rows[other], columns[other], steady=False)
+        length = torch.where(now, bucket.width - bucket.pad, 0)
+        return hidden, torch.where(same, length, anew + length)
+
+    def _check(self, bucket: Bucket, rows: PerRow, columns: Columns) -> None:
+        if rows.device.type != "cpu":  # looking would wait for the device
+            return
+        changed = (bucket.tokens != self.tokens[rows]).scatter(1, columns, False)
+        if changed.any():
+            row, column = changed.nonzero()[0].tolist()
+            raise UnmaskError(
+                f"position {column - int(bucket.pad[row])} was written outside the block that was entered: "
+                "enter the block that is written"
+            )
+
+    def _step(self, bucket: Bucket, kept: Kept, rows: PerRow, columns: Columns, steady: bool) -> Tensor:
+        every = torch.arange(bucket.width, device=rows.device)
+        real = every >= bucket.pad[:, None] if bucket.masked else None
+        window = Window(bucket.tokens.gather(1, columns), columns - bucket.pad[:, None], columns, real)
         if steady and self.network.graphs.fit(window):
-            return self.network.graphs(self.kv, rows, window)
+            version = (kept.memory.number, kept.memory.fills, bucket.width, kept.version)
+            return self.network.graphs(self.kv, rows, window, version)
         size = max(1, CHUNK // columns.shape[1])
         parts = torch.arange(len(rows), device=rows.device).split(size)
-        return torch.cat([self._held(rows[some], window.rows(some)) for some in parts])
+        return torch.cat([self._launch(rows[some], window.rows(some)) for some in parts])
 
-    def _held(self, rows: Rows, window: Window) -> Float[Tensor, "row at width"]:
-        """A layer's keys and values are copied while it runs, so that draws of one parent share what is kept."""
-        kv = self.kv
-        assert kv is not None
-        line = lines(kv, rows)
+    def _launch(self, rows: PerRow, window: Window) -> Float[Tensor, "row at width"]:
+        """A layer's keys and values are copied while it runs, so that children of one row share what is kept."""
+        kv, line = self.kv, lines(self.kv, rows)
         return self.network.module(
             window.tokens, window.places, window.real, lambda layer: select(kv[layer], line), window.columns
         )
+
+
+def _some(bucket: Bucket, index: Int[Tensor, " some"]) -> Bucket:
+    return replace(bucket, rows=bucket.rows[index], tokens=bucket.tokens[index], pad=bucket.pad[index])

@@ -7,34 +7,32 @@ batch, and it works under any decoder: ended rows are answered here, and cost no
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser, Wrapper
+from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper
 from unmask.core.shapes import Bool, Columns
 
 
 class EarlyEnd(Wrapper):
-    def __init__(self, inner: Denoiser, eos: Iterable[int], outer: EarlyEnd | None = None):
+    def __init__(self, inner: Denoiser, eos: Iterable[int]):
         super().__init__(inner)
         self.eos = torch.tensor(sorted(eos), device=inner.device)
-        self.outer = outer or self
         self.vocab = 0  # known after the first call; before it no row can have ended
 
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
         ended = self._ended(canvas)
         if not ended.any():
-            beliefs = self.inner(canvas, at)
-            self.outer.vocab = beliefs.vocab
+            beliefs = self.inner(canvas, at, kept)
+            self.vocab = beliefs.vocab
             return beliefs
         live = (~ended).nonzero()[:, 0]
         asked = None
         if len(live):
-            asked = self.inner(replace(canvas.rows(live), source=canvas.source[live]), at[live])
+            asked = self.inner(canvas.rows(live), at[live], kept and kept.some(live.tolist()))
         place = torch.zeros_like(canvas.pad).index_copy(0, live, torch.arange(len(live), device=self.device))
-        width, vocab, first = at.shape[1], self.outer.vocab, int(self.eos[0])
+        width, vocab, first = at.shape[1], self.vocab, int(self.eos[0])
 
         def read(places: Tensor) -> Tensor:
             logits = torch.full((len(places), vocab), -torch.inf, dtype=self.dtype, device=self.device)
@@ -46,9 +44,6 @@ class EarlyEnd(Wrapper):
             return logits
 
         return Beliefs(read, (len(canvas), width), vocab, self.mask_id, self.device)
-
-    def hold(self, canvas: Canvas, fresh: Columns) -> EarlyEnd:
-        return EarlyEnd(self.inner.hold(canvas, fresh), self.eos.tolist(), self.outer)
 
     def _ended(self, canvas: Canvas) -> Bool[Tensor, " row"]:
         """Rows whose answer holds an end-of-text token with no mask before it."""

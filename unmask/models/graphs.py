@@ -1,19 +1,18 @@
-"""CUDA graphs of a held step: at a few rows it is hundreds of small kernels, and launching them takes the longest.
+"""CUDA graphs of a cached step: at a few rows it is hundreds of small kernels, and launching them takes longest.
 
 A graph is captured for each shape (rows, window, width), rows rounded up to a power of two. All graphs read keys and
-values from one memory, which is loaded when a canvas is held and written to in place by the steps that follow.
+values from one memory, which is loaded at the start of a block and written to in place by the steps that follow.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from unmask.core.shapes import Bool, Columns, Float, Int, Rows, Tokens
+from unmask.core.shapes import Bool, Columns, Float, Int, PerRow, Tokens
 from unmask.models.transformer import Transformer, lines, select
 
 MOST = 16  # graphs kept; the oldest makes room
@@ -59,33 +58,35 @@ class Graphs:
         self.module, self.capture = module, capture
         self.made: dict[Key, Graph] = {}
         self.room: Tensor | None = None  # flat: keys and values of whichever graph runs
-        self.loaded: tuple[Key, weakref.ref[Tensor], Rows] | None = None
+        self.loaded: tuple[Key, Hashable] | None = None
 
     def fit(self, window: Window) -> bool:
         """Whether a window's step is better replayed than launched."""
         return (self.capture is not None or window.tokens.is_cuda) and window.tokens.numel() <= LARGEST
 
     @torch.inference_mode()
-    def __call__(self, kv: Tensor, rows: Rows, window: Window) -> Float[Tensor, "row pos width"]:
-        """Hidden states of windows on `rows` of the kept keys and values; the next call overwrites them."""
+    def __call__(self, kv: Tensor, rows: PerRow, window: Window, version: Hashable) -> Float[Tensor, "row pos width"]:
+        """Hidden states of windows on `rows` of the kept keys and values; the next call overwrites them.
+
+        Keys and values are loaded once per `version`, which names them and the rows.
+        """
         count, size = window.tokens.shape
         key = Key(1 << (count - 1).bit_length(), size, kv.shape[4], window.real is not None)
         graph = self._graph(key)
         there = torch.arange(key.rows, device=kv.device).clamp(max=count - 1)  # the last row fills up the rest
-        self._load(key, graph.kv, kv, rows, there)
+        if self.loaded != (key, version):
+            self._load(graph.kv, kv, rows[there])
+            self.loaded = (key, version)
         for kept, given in zip(graph.window, window.rows(there), strict=True):
             if kept is not None and given is not None:
                 kept.copy_(given)
         graph.replay()
         return graph.hidden[:count]
 
-    def _load(self, key: Key, kept: Tensor, kv: Tensor, rows: Rows, there: Tensor) -> None:
-        """Once for the very same tensors: with those the steps of a block come, as long as the same rows do."""
-        if self.loaded is None or self.loaded[0] != key or self.loaded[1]() is not kv or self.loaded[2] is not rows:
-            line = lines(kv, rows[there])
-            for layer, given in zip(kept, kv, strict=True):  # one at a time: a copy of all would be as large again
-                select(given, line, out=layer)
-            self.loaded = (key, weakref.ref(kv), rows)
+    def _load(self, target: Tensor, kv: Tensor, rows: PerRow) -> None:
+        line = lines(kv, rows)
+        for layer, source in zip(target, kv, strict=True):  # one at a time: a copy of all would be as large again
+            select(source, line, out=layer)
 
     def _graph(self, key: Key) -> Graph:
         if key not in self.made:

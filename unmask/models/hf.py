@@ -10,10 +10,9 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser
+from unmask.core import Beliefs, Canvas, Kept
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
-from unmask.models.adapters import Shifted
 from unmask.models.model import Messages, Model, Text
 from unmask.models.text import Subwords
 
@@ -40,28 +39,30 @@ def wrap(
     tokenizer and from `module.config`.
     """
     settings = getattr(module, "config", None)
-    found = _first(mask_id, _get(tokenizer, "mask_token_id"), _get(settings, "mask_token_id"))
-    if found is None:
+    mask_id = _first(mask_id, _get(tokenizer, "mask_token_id"), _get(settings, "mask_token_id"))
+    if mask_id is None:
         raise UnmaskError("the tokenizer has no mask token: say its id, as in wrap(module, tokenizer, mask_id=126336)")
     if isinstance(module, torch.nn.Module):
         module.eval()
-    network = Foreign(module, found, context or _context(settings))
+    network = LoadedModule(module, mask_id, context or _context(settings), shifted)
     _refuse_causal(network, settings)
     ends = eos if eos is not None else (_get(tokenizer, "eos_token_id"), _get(settings, "eos_token_id"))
     return Model(
         name or _first(_get(settings, "name_or_path") or None, type(module).__name__),
-        Shifted(network) if shifted else network,
+        network,
         _text(tokenizer),
         frozenset(_ids(ends)),
         length,
     )
 
 
-class Foreign:
-    """A denoiser round a module that is only called, never looked into."""
+class LoadedModule:
+    """A denoiser around a module that is only called, never looked into."""
 
-    def __init__(self, module: Callable[..., Any], mask_id: int, context: int):
-        self.module, self.mask_id, self.context = module, mask_id, context
+    refresh = None
+
+    def __init__(self, module: Callable[..., Any], mask_id: int, context: int, shifted: bool = False):
+        self.module, self.mask_id, self.context, self.shifted = module, mask_id, context, shifted
         weight = next(iter(module.parameters()), None) if isinstance(module, torch.nn.Module) else None
         self.device = torch.device("cpu") if weight is None else weight.device
         sample = self.logits(torch.tensor([[mask_id]], device=self.device))
@@ -70,17 +71,13 @@ class Foreign:
         if not 0 <= mask_id < self.vocab:
             raise UnmaskError(f"mask_id={mask_id} is not in the module's vocabulary: it takes 0 to {self.vocab - 1}")
 
-    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        del canvas, fresh
-        return self
-
     def logits(self, tokens: Tensor) -> Tensor:
         try:
             with torch.inference_mode():
-                made = self.module(tokens)
+                output = self.module(tokens)
         except IndexError:
             raise UnmaskError(f"the module does not take mask_id={self.mask_id}: its embedding is smaller") from None
-        logits = getattr(made, "logits", None)
+        logits = getattr(output, "logits", None)
         if not isinstance(logits, Tensor) or logits.shape[:2] != tokens.shape:
             raise UnmaskError(
                 f"{type(self.module).__name__} gives no .logits of shape (row, position, vocabulary): "
@@ -88,7 +85,10 @@ class Foreign:
             )
         return logits
 
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        del kept
+        if self.shifted:
+            at = torch.maximum(at - 1, canvas.pad[:, None])
         lengths = canvas.width - canvas.pad
         out: Tensor | None = None
         for length in lengths.unique().tolist():
@@ -103,14 +103,14 @@ class Foreign:
         return Beliefs(flat.__getitem__, (at.shape[0], at.shape[1]), self.vocab, self.mask_id, self.device)
 
 
-def _refuse_causal(network: Foreign, settings: Any) -> None:
+def _refuse_causal(network: LoadedModule, settings: Any) -> None:
     """A later token must be able to change what is believed about an earlier position."""
     tokens = torch.arange(PROBE, device=network.device)[None] % network.vocab
     tokens[:, 1::3] = network.mask_id
     changed = tokens.clone()
     changed[:, -1] = (tokens[:, -1] + network.vocab // 2) % network.vocab
-    one, other = (network.logits(row)[:, :-1].float() for row in (tokens, changed))
-    if (one - other).abs().max() > 1e-4 * one.abs().max():
+    before, after = (network.logits(row)[:, :-1].float() for row in (tokens, changed))
+    if (before - after).abs().max() > 1e-4 * before.abs().max():
         return
     hint = " (its config says is_decoder)" if _get(settings, "is_decoder") else ""
     raise UnmaskError(
@@ -120,8 +120,8 @@ def _refuse_causal(network: Foreign, settings: Any) -> None:
 
 
 @dataclass(frozen=True)
-class ForeignText:
-    """A tokenizer of `transformers`, under our three words."""
+class LoadedTokenizer:
+    """A tokenizer of `transformers` as a `Text`."""
 
     tokenizer: Any
 
@@ -135,8 +135,8 @@ class ForeignText:
         if not getattr(self.tokenizer, "chat_template", None):
             return "\n\n".join(message["content"] for message in messages)
         opened = messages[-1]["content"] if messages[-1]["role"] == "assistant" else None
-        said = list(messages) if opened is None else list(messages[:-1])
-        shown = self.tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+        closed = list(messages) if opened is None else list(messages[:-1])
+        shown = self.tokenizer.apply_chat_template(closed, tokenize=False, add_generation_prompt=True)
         return shown + (opened or "")
 
 
@@ -146,8 +146,8 @@ def _text(tokenizer: Any) -> Text:
     if hasattr(tokenizer, "chat"):
         return tokenizer
     if hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode"):
-        return ForeignText(tokenizer)
-    raise UnmaskError(f"{type(tokenizer).__name__} is no tokenizer: it needs encode() and decode()")
+        return LoadedTokenizer(tokenizer)
+    raise UnmaskError(f"{type(tokenizer).__name__} is not a tokenizer: it needs encode() and decode()")
 
 
 def _get(thing: Any, key: str) -> Any:

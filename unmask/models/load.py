@@ -9,7 +9,6 @@ import torch
 
 from unmask.core import Denoiser
 from unmask.errors import UnmaskError, nearest
-from unmask.models.adapters import Shifted
 from unmask.models.folder import Folder
 from unmask.models.hub import SETTINGS, is_hub_id, snapshot
 from unmask.models.memory import check_fits, choose_device, choose_dtype
@@ -55,7 +54,7 @@ def _load(name: str | Path, chosen: torch.device, dtype: str | torch.dtype | Non
 
 
 def compile_layers(denoiser: Denoiser, name: str) -> None:
-    network = denoiser.inner if isinstance(denoiser, Shifted) else denoiser
+    network = denoiser
     if not isinstance(network, Network):
         raise UnmaskError(f"{name} has no layers to compile: leave `compiled` out")
     if network.device.type == "cpu":
@@ -78,8 +77,7 @@ def load_folder(
     check_fits(name or str(path), folder.shape, wanted, chosen)
     module = empty(folder.shape, chosen, wanted)
     fill(module, folder.family, shards)
-    network = Network(module, folder.mask_id)
-    denoiser = Shifted(network) if folder.family.shifted else network
+    denoiser = Network(module, folder.mask_id, folder.family.shifted)
     return Model(name or folder.path.resolve().name, denoiser, folder.text, folder.eos, folder.length)
 
 

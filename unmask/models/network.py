@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser
-from unmask.core.shapes import Columns, Float, Int, Rows, Tokens
+from unmask.core import Beliefs, Canvas, Kept
+from unmask.core.shapes import Columns, Float, Int, PerRow, Tokens
 from unmask.models.graphs import Graphs
 from unmask.models.transformer import Transformer
 
@@ -17,13 +17,13 @@ CHUNK = 2**15  # positions sent through the network at a time
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Bucket:
     """Rows of a canvas that go through the network together."""
 
-    rows: Int[Tensor, " row"]  # which they are
+    rows: Int[Tensor, " row"]  # their numbers in the canvas
     tokens: Tokens
-    pad: Rows
-    extra: int  # columns it has more on the left than the canvas; fewer where negative
+    pad: PerRow
+    extra: int  # columns added on the left of the canvas; cut off where negative
     masked: bool  # whether some of its columns may not be attended to
 
     @property
@@ -31,26 +31,33 @@ class Sheet:
         return self.tokens.shape[1]
 
 
-def sheets(canvas: Canvas) -> list[Sheet]:
-    """On a GPU one; on a CPU one for each bucket of lengths."""
+def buckets(canvas: Canvas) -> list[Bucket]:
+    """On a GPU one; on a CPU one per padded length."""
     device = canvas.tokens.device
     if device.type != "cpu":
         rows = torch.arange(len(canvas), device=device)
-        return [Sheet(rows, canvas.tokens, canvas.pad, 0, canvas.ragged)]
-    buckets = [-(-length // BUCKET) * BUCKET for length in (canvas.width - canvas.pad).tolist()]
-    made = []
-    for width in sorted(set(buckets)):
-        rows = torch.tensor([row for row, bucket in enumerate(buckets) if bucket == width])
+        return [Bucket(rows, canvas.tokens, canvas.pad, 0, canvas.ragged)]
+    widths = [-(-length // BUCKET) * BUCKET for length in (canvas.width - canvas.pad).tolist()]
+    parts = []
+    for width in sorted(set(widths)):
+        rows = torch.tensor([row for row, own in enumerate(widths) if own == width])
         extra = width - canvas.width
         tokens = torch.nn.functional.pad(canvas.tokens[rows], (extra, 0))  # a negative pad cuts
-        made.append(Sheet(rows, tokens, canvas.pad[rows] + extra, extra, masked=True))
-    return made
+        parts.append(Bucket(rows, tokens, canvas.pad[rows] + extra, extra, masked=True))
+    return parts
 
 
 class Network:
-    def __init__(self, module: Transformer, mask_id: int):
+    """With `shifted`, the logits at position i - 1 are about position i.
+
+    A row's first token has nothing before it: as in the published loop, it is read at its own position.
+    """
+
+    refresh = None
+
+    def __init__(self, module: Transformer, mask_id: int, shifted: bool = False):
         self.module = module.eval()
-        self.mask_id = mask_id
+        self.mask_id, self.shifted = mask_id, shifted
         self.context = module.shape.context
         self.graphs = Graphs(module)
 
@@ -62,14 +69,15 @@ class Network:
     def dtype(self) -> torch.dtype:
         return torch.float64 if self.module.embed.weight.dtype == torch.float64 else torch.float32
 
-    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        del canvas, fresh
-        return self
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        del kept
+        return self.beliefs(self.hidden(canvas, self.read_at(canvas, at)))
 
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
-        return self.beliefs(self.hidden(canvas, at))
+    def read_at(self, canvas: Canvas, at: Columns) -> Columns:
+        """Where the logits about these columns are."""
+        return torch.maximum(at - 1, canvas.pad[:, None]) if self.shifted else at
 
-    def beliefs(self, hidden: Float[Tensor, "row at width"], computed: Rows | None = None) -> Beliefs:
+    def beliefs(self, hidden: Float[Tensor, "row at width"], computed: PerRow | None = None) -> Beliefs:
         flat = hidden.flatten(0, 1)
 
         def read(places: Tensor) -> Tensor:
@@ -82,21 +90,21 @@ class Network:
         return Beliefs(read, shape, self.module.shape.vocab, self.mask_id, self.device, computed)
 
     def hidden(self, canvas: Canvas, at: Columns) -> Float[Tensor, "row at width"]:
-        parts = sheets(canvas)
+        parts = buckets(canvas)
         if len(parts) == 1:
             return self._chunked(parts[0], at + parts[0].extra)
         out = self.module.embed.weight.new_empty(*at.shape, self.module.shape.width)
-        for sheet in parts:
-            out[sheet.rows] = self._chunked(sheet, at[sheet.rows] + sheet.extra)
+        for bucket in parts:
+            out[bucket.rows] = self._chunked(bucket, at[bucket.rows] + bucket.extra)
         return out
 
-    def _chunked(self, sheet: Sheet, at: Columns) -> Tensor:
-        rows = max(1, CHUNK // sheet.width)
-        parts = zip(sheet.tokens.split(rows), sheet.pad.split(rows), at.split(rows), strict=True)
-        return torch.cat([take(self.whole(tokens, pad, sheet.masked), some) for tokens, pad, some in parts])
+    def _chunked(self, bucket: Bucket, at: Columns) -> Tensor:
+        rows = max(1, CHUNK // bucket.width)
+        parts = zip(bucket.tokens.split(rows), bucket.pad.split(rows), at.split(rows), strict=True)
+        return torch.cat([take(self.whole(tokens, pad, bucket.masked), some) for tokens, pad, some in parts])
 
     def whole(
-        self, tokens: Tokens, pad: Rows, masked: bool, kv: Tensor | None = None
+        self, tokens: Tokens, pad: PerRow, masked: bool, kv: Tensor | None = None
     ) -> Float[Tensor, "row pos width"]:
         """Hidden states everywhere; with `kv` (layer, 2, row, head, pos, dim) the keys and values go there."""
         columns = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens).contiguous()

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from unmask.core import Denoiser
 from unmask.errors import UnmaskError, nearest
-from unmask.models.adapters import Shifted
 from unmask.models.checkpoint import SHARD, Entry, tokenizer_config, write_config, write_json, write_shards
 from unmask.models.family import Family, Ids
 from unmask.models.folder import FAMILIES
@@ -109,8 +108,7 @@ def random_denoiser(
                 1.0 if key.startswith("embed") else (4.0 if key.startswith("head") else 1.0) / weight.shape[1] ** 0.5
             )
         weight.data.normal_(middle, spread, generator=generator)
-    network = Network(module, _mask_id(family, shape.vocab))
-    return Shifted(network) if FAMILIES[family].shifted else network
+    return Network(module, _mask_id(family, shape.vocab), FAMILIES[family].shifted)
 
 
 def _mask_id(family: str, vocab: int) -> int:

@@ -12,7 +12,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser, Wrapper
+from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper
 from unmask.core.shapes import AtFloat, AtTokens, Columns
 
 
@@ -23,11 +23,8 @@ class Suppressed(Wrapper):
         super().__init__(inner)
         self.tokens = torch.tensor(sorted(tokens), device=inner.device)
 
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
-        return without(self.inner(canvas, at), self.tokens)
-
-    def hold(self, canvas: Canvas, fresh: Columns) -> Suppressed:
-        return Suppressed(self.inner.hold(canvas, fresh), self.tokens.tolist())
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        return without(self.inner(canvas, at, kept), self.tokens)
 
 
 def without(beliefs: Beliefs, tokens: Tensor) -> Beliefs:
@@ -44,11 +41,8 @@ class Late(Wrapper):
         super().__init__(inner)
         self.tokens = torch.tensor(sorted(tokens), device=inner.device)
 
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
-        return _LateBeliefs(**vars(self.inner(canvas, at)), late=self.tokens)
-
-    def hold(self, canvas: Canvas, fresh: Columns) -> Late:
-        return Late(self.inner.hold(canvas, fresh), self.tokens.tolist())
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        return _LateBeliefs(**vars(self.inner(canvas, at, kept)), late=self.tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +56,7 @@ class _LateBeliefs(Beliefs):
 
     def draw(self, uniform: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
         token, _ = super().draw(uniform, temperature)
-        return token, torch.stack([self._ranked(one) for one in token.unbind(2)], dim=2)
+        return token, torch.stack([self._ranked(draw) for draw in token.unbind(2)], dim=2)
 
     def _ranked(self, token: AtTokens) -> AtFloat:
         """log p once the late tokens are out of the question: −inf for themselves."""

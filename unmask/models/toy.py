@@ -16,7 +16,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser
+from unmask.core import Beliefs, Canvas, Denoiser, Kept
 from unmask.core.shapes import Columns, Float
 from unmask.errors import UnmaskError
 from unmask.models.model import Messages, Model, model
@@ -53,16 +53,14 @@ class Exact(ABC):
     """A denoiser that is told its conditionals: subclasses give p(token at each column | what is visible)."""
 
     dtype = torch.float64
+    refresh = None
 
     def __init__(self, letters: int, context: int, seed: int, device: torch.device):
         self.letters, self.mask_id, self.context = letters, letters, context
         self.seed, self.device = seed, device
 
-    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        del canvas, fresh
-        return self
-
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        del kept
         logits = torch.full((*at.shape, self.letters + 1), -torch.inf, dtype=torch.float64, device=self.device)
         for row, (tokens, pad) in enumerate(zip(canvas.tokens, canvas.pad.tolist(), strict=True)):
             marginals = self.marginals(tokens[pad:])

@@ -7,7 +7,7 @@ The search is pruned by its own likelihood; the others are asked about the same 
 candidate's own line of parents. `path` is the sum of log p of the tokens a candidate has written, each when it was.
 
 A candidate counts as right when its completion does: the full draw in which it was scored, graded as an answer. The
-other reading, `finished`, lets low-confidence write the masks it has left and grades that; it costs a decoding each.
+other reading, `finished`, lets low-confidence write the masks it has left and grades that; it costs a run each.
 """
 
 from __future__ import annotations
@@ -23,14 +23,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.core import Branch, Canvas, Denoiser, Schedule, Step, stream
-from unmask.core.cost import Metered, merge
-from unmask.core.decode import last, numbered
-from unmask.core.shapes import Columns, Score, Tokens
-from unmask.decoders.low_confidence import LowConfidence
-from unmask.decoders.order_token_search import OrderTokenSearch
+from unmask.core import Branch, Canvas, Denoiser, Rows, Schedule, Session, Step
+from unmask.core.kept import distinct
+from unmask.core.shapes import Score, Tokens
+from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import UnmaskError
-from unmask.policies.score import READINGS, Likelihood, score_blocks
+from unmask.policies.likelihood import likelihood, score_blocks
 from unmask.runs.generation import Generation
 from unmask.runs.output import answer_text
 from unmask.runs.prompt import Prompt, read_prompt
@@ -41,7 +39,8 @@ from unmask.tasks.grading import ready
 
 FORMAT, VERSION = "unmask-candidates", 1
 PATH = "path"
-SCORES = (*READINGS, PATH)
+LIKELIHOODS = ("block", "all-blocks", "future-masked")  # the paper's
+SCORES = (*LIKELIHOODS, PATH)
 BATCH = 64  # problems searched together; results do not depend on it
 
 
@@ -61,21 +60,21 @@ class Candidate:
     finished: bool | None  # whether low-confidence makes it right from here; null where that was not asked
 
 
-Slots = dict[Likelihood, Tensor]  # (row, block)
+BlockScores = dict[str, Tensor]  # by likelihood, (row, block)
 
 
 @dataclass(frozen=True)
-class Search:
+class ScoredBranch:
     """One search of a batch of problems."""
 
     step: Step
     branch: Branch
-    slots: Slots  # by likelihood, each candidate's scores of its blocks
+    scores: BlockScores  # of each candidate
     path: Score
     finished: Tokens | None  # each candidate to its end, where that was asked for
 
-    def scores(self) -> list[dict[str, float | None]]:
-        columns = {name: blocks.sum(1).tolist() for name, blocks in self.slots.items()} | {PATH: self.path.tolist()}
+    def totals(self) -> list[dict[str, float | None]]:
+        columns = {name: blocks.sum(1).tolist() for name, blocks in self.scores.items()} | {PATH: self.path.tolist()}
         return [dict(zip(columns, map(finite, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -115,27 +114,28 @@ class Study:
                 for search in self._searches(prompts):
                     yield from self._graded(search, mine, prompts, pool)
 
-    def _searches(self, prompts: Sequence[Prompt]) -> Iterator[Search]:
+    def _searches(self, prompts: Sequence[Prompt]) -> Iterator[ScoredBranch]:
         settings, model = self.generation.settings, self.generation.model
-        canvas = numbered(self.generation.canvas(prompts))
-        denoiser = settings.adapter(model)(Metered(model.denoiser, len(canvas)), canvas)
+        canvas, adapt = self.generation.canvas(prompts), settings.adapter(model)
+        session = Session(self.decoder, model.denoiser, canvas, settings.seed, adapt)
         schedule = Schedule.plan(settings.length, self.decoder.block, self.decoder.steps)
-        steps, columns = list(schedule), canvas.holes
-        nothing = canvas.logp.new_zeros(len(canvas) * self.decoder.beams, len(schedule.quotas))
-        slots: Slots = dict.fromkeys(READINGS, nothing)
-        for frame in stream(self.decoder, denoiser, canvas, settings.seed):
+        steps = list(schedule)
+        nothing = canvas.logp.new_zeros(len(canvas) * self.decoder.beams, schedule.blocks)
+        scores: BlockScores = dict.fromkeys(LIKELIHOODS, nothing)
+        for frame in session:
             if frame.branch is None:
                 continue
-            step, holes = steps[frame.step - 1], columns[frame.branch.canvas.problem]
+            step, branch = steps[frame.step - 1], frame.branch
             with torch.inference_mode():
-                slots = _scored(denoiser, frame.branch, holes, slots, step)
-                path = frame.branch.canvas.sum_logp(holes)
-            finished = _finish(denoiser, frame.branch.canvas, schedule, frame.step) if self.finish else None
-            yield Search(step, frame.branch, slots, path, finished)
-            slots = {name: blocks[frame.branch.survivors] for name, blocks in slots.items()}
+                rows = replace(session.rows.keep(branch.canvas.problem), canvas=branch.canvas)
+                scores = _scored(rows, branch, scores, step)
+                path = branch.canvas.sum_logp(rows.slots)
+                finished = _finish(session.model, branch.canvas, schedule, frame.step) if self.finish else None
+            yield ScoredBranch(step, branch, scores, path, finished)
+            scores = {name: blocks[branch.survivors] for name, blocks in scores.items()}
 
     def _graded(
-        self, search: Search, problems: Sequence[Problem], prompts: Sequence[Prompt], pool: ThreadPoolExecutor
+        self, search: ScoredBranch, problems: Sequence[Problem], prompts: Sequence[Prompt], pool: ThreadPoolExecutor
     ) -> list[Candidate]:
         branch, owner = search.branch, search.branch.canvas.problem.tolist()
         asked = [problems[number] for number in owner]
@@ -145,7 +145,7 @@ class Study:
         if search.finished is not None:
             finished = self._right(asked, self._texts(search.finished, branch.canvas, prompts), pool)
         parents = (branch.parent % self.decoder.beams).tolist()
-        said = (parents, branch.draw.tolist(), branch.kept.tolist(), search.scores(), texts, right, finished)
+        said = (parents, branch.draw.tolist(), branch.kept.tolist(), search.totals(), texts, right, finished)
         return [
             Candidate(problem.id, search.step.number, search.step.block, *rest)
             for problem, *rest in zip(asked, *said, strict=True)
@@ -165,22 +165,24 @@ class Study:
         return [right[name] for name in names]
 
 
-def _scored(denoiser: Denoiser, branch: Branch, holes: Columns, slots: Slots, step: Step) -> Slots:
+def _scored(rows: Rows, branch: Branch, scores: BlockScores, step: Step) -> BlockScores:
     """The decoder's own scoring of its candidates, under every likelihood."""
-    full = replace(branch.canvas, tokens=branch.completion)
+    full = replace(rows, canvas=replace(branch.canvas, tokens=branch.completion))
     return {
-        name: score_blocks(denoiser, name, full, holes, blocks[branch.parent], step) for name, blocks in slots.items()
+        name: score_blocks(rows.score_blocks(blocks[branch.parent]), [full], likelihood.make(name), step)
+        for name, blocks in scores.items()
     }
 
 
-def _finish(denoiser: Denoiser, canvas: Canvas, schedule: Schedule, step: int) -> Tokens:
-    """Its masks written by low-confidence in the steps that are left; equal candidates once."""
-    left = canvas.holes.shape[1]
+def _finish(model: Denoiser, canvas: Canvas, schedule: Schedule, step: int) -> Tokens:
+    """Each candidate with its masks written by low-confidence in the steps that are left; equal ones once."""
+    left = canvas.slots.shape[1]
     if not left:
         return canvas.tokens
-    first, copies = merge(canvas, canvas.holes[:, :0])
+    first, copies = distinct(canvas, canvas.slots[:, :0])
     greedy = LowConfidence(block=min(schedule.block, left), steps=schedule.steps - step)
-    return last(stream(greedy, denoiser, canvas.rows(first))).canvas.tokens[copies]
+    *_, last = greedy(Rows.start(canvas.rows(canvas.pad.new_tensor(first)), model))
+    return last.canvas.tokens[copies]
 
 
 def write_candidates(path: str | os.PathLike[str], header: dict[str, Any], found: Iterable[Candidate]) -> None:

@@ -41,7 +41,7 @@ class Generation:
     def outputs(self, prompts: Sequence[Prompt], traced: bool = False, watch: Watch | None = None) -> list[Output]:
         canvas = self.canvas(prompts)
         pads = canvas.pad.tolist()
-        recorders = [Recorder(canvas.rows(canvas.source[i : i + 1])) for i in range(len(prompts) if traced else 0)]
+        recorders = [Recorder(canvas.rows(canvas.problem[i : i + 1])) for i in range(len(prompts) if traced else 0)]
 
         def see(numbers: list[int], frame: Frame) -> None:
             for problem, number in enumerate(numbers if traced else ()):
@@ -65,8 +65,8 @@ class Generation:
     def frames(self, prompts: Sequence[Prompt]) -> Iterator[Frame]:
         """Frames as they come; every prompt needs as many masks as the others."""
         canvas = self.canvas(prompts)
-        denoiser = self.settings.adapter(self.model)(self.settings.denoiser(self.model), canvas)
-        return stream(self.settings.decoder, denoiser, canvas, self.settings.seed)
+        denoiser, adapt = self.settings.denoiser(self.model), self.settings.adapter(self.model)
+        return stream(self.settings.decoder, denoiser, canvas, self.settings.seed, adapt=adapt)
 
     def partial(self, prompt: Prompt, ids: Sequence[int]) -> str:
         """An unfinished row as its reader should see it."""

@@ -1,4 +1,4 @@
-"""Traces: JSON lines of what changed at every step of one problem's decoding, enough to rebuild each canvas exactly.
+"""Traces: JSON lines of what changed at every step while one problem was decoded, enough to rebuild every canvas.
 
     {"format": "unmask-trace", "version": 1, "model": …, "decoder": …, "prompt": …, "ids": […], "mask": …, …}
     {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […]}
@@ -6,7 +6,8 @@
     {"end": {"chosen": 0, "texts": […], "words": {"7": "h"}, "cost": {…}}}
 
 Positions count from the prompt's first token, whatever padding the batch added. A row is its `source` row of the step
-before with `writes` put in; a write that was not made by this very step carries the step that made it as a fifth entry.
+before with `writes` put in. A write that another step made carries that step as a fifth entry; a position that is
+masked again is a write of the mask token with step 0.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class Trace:
         """At each step, how many positions each row wrote; none where it waited for others."""
         counts = [[0] * len(line["source"]) for line in self.steps]
         for count, line in zip(counts, self.steps, strict=True):
-            for row, *_ in line["writes"]:
-                count[row] += 1
+            for row, _, token, *_ in line["writes"]:
+                count[row] += token != self.header["mask"]
         return counts
 
 
@@ -105,8 +106,7 @@ class Recorder:
     before: Canvas  # its row before anything was written
     steps: list[dict[str, Any]] = field(default_factory=list)
     words: set[int] = field(default_factory=set)
-    rows: Tensor = field(default_factory=lambda: torch.zeros(1, dtype=torch.long))  # of the batch, a frame ago
-    stale: Tensor | None = None  # the batch's `source` a frame ago: seen again, no row has moved since
+    rows: Tensor | None = None  # the problem's rows of the batch in the last frame; None before the first
 
     def __post_init__(self) -> None:
         pad = int(self.before.pad[0])
@@ -115,44 +115,39 @@ class Recorder:
         self.now = self.before
 
     def see(self, frame: Frame, problem: int, pad: int) -> None:
-        mine = (frame.canvas.problem == problem).nonzero()[:, 0]
-        source = self._source(frame, mine)
-        canvas = _alone(frame.canvas, mine, pad)
-        parents = self.now.rows(source)
+        rows = (frame.canvas.problem == problem).nonzero()[:, 0]
+        source = torch.arange(len(rows)) if frame.parent is None else self._local(frame.parent[rows].cpu())
+        if self.rows is None:
+            source = torch.zeros(len(rows), dtype=torch.long)
+        canvas = _alone(frame.canvas, rows, pad)
         line: dict[str, Any] = {"step": frame.step, "source": source.tolist()}
-        line["writes"] = _changes(parents, canvas, frame.step)
-        line["score"] = frame.score[mine].tolist()
+        line["writes"] = _changes(self.now.rows(source), canvas, frame.step)
+        line["score"] = frame.score[rows].tolist()
         if frame.branch is not None:
             line["branch"] = self._branch(frame.branch, problem, pad, frame.step)
         self.words.update(canvas.tokens.flatten().tolist())
         self.steps.append(line)
-        self.now, self.rows, self.stale = canvas, mine.cpu(), frame.canvas.source
-
-    def _source(self, frame: Frame, mine: Tensor) -> Tensor:
-        """Each row's parent among this problem's rows of the frame before."""
-        if self.stale is None:
-            return torch.zeros(len(mine), dtype=torch.long)
-        if frame.canvas.source is self.stale and len(mine) == len(self.now):
-            return torch.arange(len(mine))
-        return self._local(frame.canvas.source[mine].cpu())
+        self.now, self.rows = canvas, rows.cpu()
 
     def _local(self, rows: Tensor) -> Tensor:
+        """Rows of the batch as rows of this problem. Before the first frame it has one."""
+        if self.rows is None:
+            return torch.zeros_like(rows)
         return torch.searchsorted(self.rows, rows).clamp(max=len(self.rows) - 1)
 
     def _branch(self, branch: Branch, problem: int, pad: int, step: int) -> dict[str, Any]:
-        mine = (branch.canvas.problem == problem).nonzero()[:, 0]
-        parent = branch.parent[mine].cpu()
-        parent = torch.zeros_like(parent) if self.stale is None and len(self.now) == 1 else self._local(parent)
-        canvas = _alone(branch.canvas, mine, pad)
-        holes = self.before.masked[0].nonzero()[:, 0]
-        completion = branch.completion[mine][:, pad:].cpu()[:, holes]
+        rows = (branch.canvas.problem == problem).nonzero()[:, 0]
+        parent = self._local(branch.parent[rows].cpu())
+        canvas = _alone(branch.canvas, rows, pad)
+        slots = self.before.masked[0].nonzero()[:, 0]
+        completion = branch.completion[rows][:, pad:].cpu()[:, slots]
         self.words.update(completion.flatten().tolist())
         return {
             "parent": parent.tolist(),
-            "draw": branch.draw[mine].tolist(),
-            "score": branch.score[mine].tolist(),
-            "blocks": branch.blocks[mine].tolist(),
-            "kept": branch.kept[mine].tolist(),
+            "draw": branch.draw[rows].tolist(),
+            "score": branch.score[rows].tolist(),
+            "blocks": branch.blocks[rows].tolist(),
+            "kept": branch.kept[rows].tolist(),
             "writes": _changes(self.now.rows(parent), canvas, step),
             "completion": completion.tolist(),
         }
@@ -169,7 +164,6 @@ def _alone(canvas: Canvas, rows: Tensor, pad: int) -> Canvas:
         logp=part.logp[:, pad:].cpu(),
         pad=nothing,
         problem=nothing,
-        source=torch.arange(len(rows)),
         start=canvas.start - pad,
         ragged=False,
     )
@@ -190,36 +184,36 @@ def _replay(trace: Trace) -> Iterator[Frame]:
     header = trace.header
     dtype = _DTYPES[header["dtype"]]
     now = Canvas.blank([header["ids"]], header["length"], header["mask"], infill=True, dtype=dtype)
-    holes = now.masked[0].nonzero()[:, 0]
+    slots = now.masked[0].nonzero()[:, 0]
     for line in trace.steps:
         parents = now
         now = _written(parents.rows(torch.tensor(line["source"], dtype=torch.long)), line["writes"], line["step"])
         branch = None
         if "branch" in line:
-            branch = _branch_again(line["branch"], parents, holes, line["step"])
+            branch = _replay_branch(line["branch"], parents, slots, line["step"])
         yield Frame(now, torch.tensor(line["score"], dtype=dtype), line["step"], branch)
 
 
 def _written(canvas: Canvas, writes: list[list[Any]], step: int) -> Canvas:
     tokens, order, logp = canvas.tokens.clone(), canvas.order.clone(), canvas.logp.clone()
-    for row, place, token, sure, *when in writes:
-        tokens[row, place], logp[row, place] = token, sure
+    for row, place, token, chance, *when in writes:
+        tokens[row, place], logp[row, place] = token, chance
         order[row, place] = when[0] if when else step
     return replace(canvas, tokens=tokens, order=order, logp=logp)
 
 
-def _branch_again(said: dict[str, Any], parents: Canvas, holes: Tensor, step: int) -> Branch:
-    parent = torch.tensor(said["parent"], dtype=torch.long)
-    canvas = _written(parents.rows(parent), said["writes"], step)
+def _replay_branch(line: dict[str, Any], parents: Canvas, slots: Tensor, step: int) -> Branch:
+    parent = torch.tensor(line["parent"], dtype=torch.long)
+    canvas = _written(parents.rows(parent), line["writes"], step)
     completion = canvas.tokens.clone()
-    completion[:, holes] = torch.tensor(said["completion"], dtype=torch.long)
+    completion[:, slots] = torch.tensor(line["completion"], dtype=torch.long)
     dtype = parents.logp.dtype
     return Branch(
         canvas,
         completion,
         parent,
-        torch.tensor(said["draw"]),
-        torch.tensor(said["score"], dtype=dtype),
-        torch.tensor(said["blocks"], dtype=dtype),
-        torch.tensor(said["kept"]),
+        torch.tensor(line["draw"]),
+        torch.tensor(line["score"], dtype=dtype),
+        torch.tensor(line["blocks"], dtype=dtype),
+        torch.tensor(line["kept"]),
     )

@@ -1,0 +1,77 @@
+"""What decoding cost, counted where the network is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from unmask.core.beliefs import Beliefs
+from unmask.core.canvas import Canvas
+from unmask.core.denoiser import Denoiser, Wrapper
+from unmask.core.kept import Kept, distinct
+from unmask.core.shapes import Columns, PerRow
+
+FEW = 8  # rows up to which a step with a cache takes as long as one row: the weights have to be read either way
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one problem, except `calls`, `seconds` and `memory`, which its batch shares."""
+
+    calls: int  # of the network
+    rows: int  # asked for: the paper's NFE divided by L
+    distinct: int  # computed: identical rows of one problem are computed once
+    positions: int  # of the distinct rows, without padding
+    seconds: float
+    memory: int  # peak bytes allocated on the device; 0 where the device does not report it
+
+
+class Meter(Wrapper):
+    """Counts a denoiser's work by problem, and computes identical rows of one problem once.
+
+    On a CPU every call looks for equal rows. Elsewhere looking waits for the device: it is done when rows enter a
+    block, when they have forked since, and for as long as it finds some, since rows part at their own draws. A few rows
+    with a cache take the time of one, and are left alone.
+    """
+
+    def __init__(self, inner: Denoiser, problems: int):
+        super().__init__(inner)
+        # (rows, distinct, positions) by problem: on the device, so that counting never waits for it
+        self.counts = torch.zeros(3, problems, dtype=torch.long, device=inner.device)
+        self.calls = 0
+
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        self.calls += 1
+        self._count(0, canvas.problem, torch.ones_like(canvas.problem))
+        if not self._may_repeat(canvas, kept):
+            return self._counted(canvas, at, kept)
+        # Equal rows may rest on the keys and values of unequal ones.
+        apart = kept is not None and self.refresh is not None
+        first, copies = distinct(canvas, torch.cat([kept.places[:, None], at], dim=1) if kept and apart else at)
+        if kept is not None:
+            kept.memory.may_repeat = len(first) < len(canvas) and (not apart or len(canvas) > FEW)
+        if len(first) == len(canvas):
+            return self._counted(canvas, at, kept)
+        index = torch.tensor(first, device=self.device)
+        beliefs = self._counted(canvas.rows(index), at[index], kept and kept.some(first))
+        return beliefs.rows(torch.tensor(copies, device=self.device))
+
+    def _may_repeat(self, canvas: Canvas, kept: Kept | None) -> bool:
+        if reads_freely(self.device):
+            return True
+        return kept is not None and (kept.memory.may_repeat or len(canvas) > kept.memory.rows * kept.scale)
+
+    def _counted(self, canvas: Canvas, at: Columns, kept: Kept | None) -> Beliefs:
+        beliefs = self.inner(canvas, at, kept)
+        self._count(1, canvas.problem, torch.ones_like(canvas.problem))
+        self._count(2, canvas.problem, canvas.width - canvas.pad if beliefs.computed is None else beliefs.computed)
+        return beliefs
+
+    def _count(self, which: int, problem: PerRow, amount: PerRow) -> None:
+        self.counts[which].index_add_(0, problem, amount)
+
+
+def reads_freely(device: torch.device) -> bool:
+    """Whether reading a tensor on the host waits for nothing."""
+    return device.type == "cpu"

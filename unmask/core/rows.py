@@ -1,0 +1,172 @@
+"""Rows of partly written text and everything that belongs to them, as one value: asked, written, forked and kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from unmask.core.beliefs import Beliefs
+from unmask.core.canvas import Canvas
+from unmask.core.decoder import Branch, Frame
+from unmask.core.denoiser import Denoiser
+from unmask.core.kept import Kept, Memory, distinct
+from unmask.core.noise import Noise, Purpose
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Float, Int, PerRow, Score, Steps
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Immutable. `at` is always columns of the canvas, (row, at); a span is a slice of each row's `slots`."""
+
+    canvas: Canvas
+    noise: Noise
+    slots: Columns  # the columns each row has to fill, left to right
+    group: PerRow  # rows of one group compete: those of one problem, or of one sample of it
+    model: Denoiser
+    scores: Float[Tensor, "row block"] | None = None  # by block, where a search sets them
+    kept: Kept | None = None  # what the model keeps of these rows while they work on a block
+
+    @classmethod
+    def start(cls, canvas: Canvas, model: Denoiser, seed: int = 0) -> Rows:
+        return cls(canvas, Noise.of(canvas, seed), canvas.slots, canvas.problem, model)
+
+    def __len__(self) -> int:
+        return len(self.canvas)
+
+    @property
+    def length(self) -> int:
+        """How many slots each row has."""
+        return self.slots.shape[1]
+
+    @property
+    def score(self) -> Score:
+        """The sum of the scores a search has set, else of log p of what was written."""
+        return self.canvas.sum_logp(self.slots) if self.scores is None else self.scores.sum(1)
+
+    @property
+    def unfinished(self) -> Int[Tensor, " some"]:
+        """The numbers of the rows that still have masks."""
+        return self.canvas.masked_at(self.slots).any(1).nonzero()[:, 0]
+
+    def masked(self, at: Columns) -> AtBool:
+        return self.canvas.masked_at(at)
+
+    def open(self, span: slice, count: int) -> Columns:
+        """The first `count` masked columns of the span; a row that has fewer is given written ones after them."""
+        return self.canvas.open(self.slots[:, span], count)
+
+    def enter(self, span: slice) -> Rows:
+        """Begin a step on these slots. Until another span is entered only they are written."""
+        refresh, kept = self.model.refresh, self.kept
+        if kept is not None and kept.span == span and (refresh is None or kept.age < refresh):
+            return replace(self, kept=replace(kept, age=kept.age + 1))
+        return replace(self, kept=self._remember(self.slots[:, span], span))
+
+    def advance(self, size: int) -> tuple[Rows, Columns]:
+        """Begin a step in which every row works on its own first unfinished block of `size` slots."""
+        number = self.masked(self.slots).byte().argmax(1) // size
+        slot = number[:, None] * size + torch.arange(size, device=number.device)
+        window = self.slots.gather(1, slot.clamp_(max=self.length - 1))
+        kept = self.kept or self._remember(window)
+        if self.model.refresh is not None:
+            kept = self._moved(kept, number.tolist(), window, self.model.refresh)
+        return replace(self, kept=kept), window
+
+    def ask(self, at: Columns, span: slice | None = None) -> Beliefs:
+        """What the model believes at columns of the current span, or of a wider one that is named for this question."""
+        kept = self.kept
+        if kept is not None and span is not None:
+            kept = kept.wider(self.slots[:, span])
+        return self.model(self.canvas, at, kept)
+
+    def uniform(self, purpose: Purpose, step: Steps, at: Columns, draws: int = 1) -> Tensor:
+        """This row's random numbers for these columns, (row, at, draw)."""
+        return self.noise.uniform(purpose, step, self.canvas.places(at), draws)
+
+    def write(self, at: Columns, token: AtTokens, where: AtBool, step: Steps, logp: AtFloat) -> Rows:
+        return replace(self, canvas=self.canvas.write(at, token, where, step, logp))
+
+    def remask(self, at: Columns) -> Rows:
+        return replace(self, canvas=self.canvas.remask(at))
+
+    def score_blocks(self, scores: Float[Tensor, "row block"]) -> Rows:
+        return replace(self, scores=scores)
+
+    def fork(self, count: int, step: int) -> Rows:
+        """Each row `count` times in a row, each child with its own noise."""
+        parent = torch.arange(len(self), device=self.slots.device).repeat_interleave(count)
+        return self.children(parent, torch.arange(count, device=parent.device).repeat(len(self)), step)
+
+    def children(self, parent: PerRow, draw: PerRow, step: int) -> Rows:
+        """Row i is made from row parent[i] and is its draw[i]-th child, the 0-th of which keeps its noise."""
+        return replace(self.keep(parent), noise=self.noise.children(parent, draw, step))
+
+    def keep(self, index: Int[Tensor, " new"]) -> Rows:
+        """Row i of the result is row index[i]: prune, reorder or repeat."""
+        return Rows(
+            self.canvas.rows(index),
+            self.noise.rows(index),
+            self.slots[index],
+            self.group[index],
+            self.model,
+            None if self.scores is None else self.scores[index],
+            self.kept and self.kept.rows(index),
+        )
+
+    def put(self, index: Int[Tensor, " some"], rows: Rows) -> Rows:
+        """The inverse of `keep`: changed rows go back where they came from."""
+        if len(rows) == len(self):
+            return rows
+        kept = self.kept and rows.kept and self.kept.put(index, rows.kept)
+        return replace(self, canvas=self.canvas.put(index, rows.canvas), kept=kept)
+
+    def only(self, index: Int[Tensor, " some"]) -> Rows:
+        """As `keep`, for rows in their own order, none twice."""
+        return self if len(index) == len(self) else self.keep(index)
+
+    def samples(self, count: int) -> Rows:
+        """`count` independent copies of each row, sample i with the noise of a run under `reseed(seed, i)`."""
+        parent = torch.arange(len(self), device=self.slots.device).repeat_interleave(count)
+        sample = torch.arange(count, device=parent.device).repeat(len(self))
+        rows = self.keep(parent)
+        return replace(rows, noise=rows.noise.again(sample), group=rows.group * count + sample)
+
+    def best(self, count: int, score: Score | None = None) -> Int[Tensor, " best"]:
+        """The `count` rows of highest score in each group, group by group; ties go to the earlier row."""
+        ranked = (self.score if score is None else score).sort(descending=True, stable=True).indices
+        return self.first(ranked, count)
+
+    def first(self, ranked: Int[Tensor, " some"], count: int) -> Int[Tensor, " best"]:
+        """The first `count` of each group among row numbers in some order."""
+        group, place = self.group[ranked].sort(stable=True)
+        rank = torch.arange(len(place), device=place.device) - torch.searchsorted(group, group)
+        return ranked[place][rank < count]
+
+    def frame(self, step: int, branch: Branch | None = None, parent: PerRow | None = None) -> Frame:
+        return Frame(self.canvas, self.score, step, branch, self.group, parent)
+
+    def _remember(self, window: Columns, span: slice | None = None) -> Kept:
+        """A memory for these rows, in which equal ones share a place."""
+        first, copies = (torch.tensor(rows, device=window.device) for rows in distinct(self.canvas, window))
+        return Kept(Memory(len(self), len(first)), self.canvas.rows(first), copies, window, span)
+
+    def _moved(self, kept: Kept, blocks: list[int], window: Columns, refresh: int) -> Kept:
+        """Rows that begin a block, or whose memory is too old, are given places to be filled anew."""
+        memory, places = kept.memory, kept.places.tolist()
+        moving = [row for row, at in enumerate(zip(places, blocks, strict=True)) if memory.expired(*at, refresh)]
+        staying = {place for row, place in enumerate(places) if row not in moving}
+        memory.grow_older(staying)
+        if not moving:
+            return kept
+        free = sorted({places[row] for row in moving} - staying, reverse=True)
+        part = self.canvas.rows(torch.tensor(moving, device=window.device))
+        first, copies = distinct(part, part.tokens[:, :0])
+        given = [free.pop() if free else memory.take() for _ in first]
+        for copy, place in enumerate(given):
+            memory.enter(place, blocks[moving[first[copy]]])
+        for row, copy in zip(moving, copies, strict=True):
+            places[row] = given[copy]
+        snapshot = kept.snapshot.put(torch.tensor(given, device=window.device), part.rows(window.new_tensor(first)))
+        return Kept(memory, snapshot, window.new_tensor(places), window)

@@ -1,0 +1,76 @@
+"""What the rows would write: a token for every asked position, of which an algorithm writes some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from unmask.core import Beliefs, Rows
+from unmask.core.noise import Purpose
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Steps
+
+
+@dataclass(frozen=True)
+class Draft:
+    rows: Rows
+    at: Columns
+    token: AtTokens
+    logp: AtFloat  # untempered
+    beliefs: Beliefs
+    step: Steps
+
+    @property
+    def masked(self) -> AtBool:
+        return self.rows.masked(self.at)
+
+    def write(self, where: AtBool) -> Rows:
+        return self.rows.write(self.at, self.token, where, self.step, self.logp)
+
+    def complete(self, rows: Rows) -> Rows:
+        """Rows with everything that is still masked filled from this draft."""
+        return rows.write(self.at, self.token, rows.masked(self.at), 0, torch.zeros_like(self.logp))
+
+
+def sample(rows: Rows, at: Columns, step: Steps, temperature: float) -> Draft:
+    """The likeliest token at temperature 0, else a draw of softmax(logits / temperature)."""
+    beliefs = rows.ask(at)
+    token, logp = _draw(rows, beliefs, at, step, temperature)
+    return Draft(rows, at, token[:, :, 0], logp[:, :, 0], beliefs, step)
+
+
+def branch(rows: Rows, at: Columns, span: slice, step: int, temperature: float, count: int) -> Draft:
+    """`count` draws of each row from its one forward, each the draft of a child."""
+    beliefs = rows.ask(at, span)
+    token, logp = _draw(rows, beliefs, at, step, temperature, count)
+    children = rows.fork(count, step)
+    parent = torch.arange(len(rows), device=at.device).repeat_interleave(count)
+    return Draft(children, at[parent], _by_child(token), _by_child(logp), beliefs.rows(parent), step)
+
+
+def redraw(draft: Draft, temperature: float, count: int) -> list[Draft]:
+    """`count` further draws of a draft's rows, from their own noise and the same forward."""
+    words = draft.rows, draft.beliefs, draft.at, draft.step, temperature, count + 1, "sample"
+    token, logp = _draw(*words)
+    return [replace(draft, token=token[:, :, i], logp=logp[:, :, i]) for i in range(1, count + 1)]
+
+
+def _draw(
+    rows: Rows,
+    beliefs: Beliefs,
+    at: Columns,
+    step: Steps,
+    temperature: float,
+    draws: int = 1,
+    purpose: Purpose = "token",
+) -> tuple[Tensor, Tensor]:
+    """Tokens and their untempered log p, (row, at, draw)."""
+    if temperature == 0:
+        token, logp = beliefs.best
+        return token[:, :, None].expand(-1, -1, draws), logp[:, :, None].expand(-1, -1, draws)
+    return beliefs.draw(rows.uniform(purpose, step, at, draws), temperature)
+
+
+def _by_child(drawn: Tensor) -> Tensor:
+    return drawn.permute(0, 2, 1).flatten(0, 1)  # (row, at, draw) → (row·draw, at)
