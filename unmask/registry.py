@@ -1,4 +1,4 @@
-"""Names for things users can ask for, and the one text form of them: `name(key=value, …)`."""
+"""Named classes that users choose from, and their one text form: `name(key=value, …)`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from typing import Any, Generic, TypeVar
 from unmask.errors import UnmaskError, nearest
 
 T = TypeVar("T")
-Made = TypeVar("Made", bound=type)  # a decorated class keeps its own type, so its settings are known
+Class = TypeVar("Class", bound=type)  # a decorated class keeps its own type, so its settings are known
 log = logging.getLogger("unmask")
 _TOKEN = re.compile(r"""\s*([(),=]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s(),=]+)""", re.DOTALL)
+_registries: list[Registry[Any]] = []
 
 
 class Registry(Generic[T]):
@@ -24,41 +25,42 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str):
         self.kind = kind
-        self._made: dict[str, type[T]] = {}
+        self._classes: dict[str, type[T]] = {}
         self._aliases: dict[str, str] = {}
-        self._looked_outside = False
+        self._plugins_loaded = False
+        _registries.append(self)
 
-    def __call__(self, name: str, *aliases: str) -> Callable[[Made], Made]:
+    def __call__(self, name: str, *aliases: str) -> Callable[[Class], Class]:
         """Decorator: `@decoder("threshold")` above a frozen dataclass."""
 
-        def add(made: Made) -> Made:
-            for word in (name, *aliases):
-                if word in self._made or word in self._aliases:
-                    raise UnmaskError(f"two {self.kind}s want the name {word!r}")
-            self._made[name] = typing.cast(type[T], made)
+        def add(cls: Class) -> Class:
+            for label in (name, *aliases):
+                if label in self._classes or label in self._aliases:
+                    raise UnmaskError(f"two {self.kind}s want the name {label!r}")
+            self._classes[name] = typing.cast(type[T], cls)
             self._aliases |= dict.fromkeys(aliases, name)
-            return made
+            return cls
 
         return add
 
     def __iter__(self) -> Iterator[str]:
-        self._look_outside()
-        return iter(sorted(self._made))
+        self._load_plugins()
+        return iter(sorted(self._classes))
 
     def aliases(self, name: str) -> list[str]:
-        return [alias for alias, meant in self._aliases.items() if meant == name]
+        return [alias for alias, target in self._aliases.items() if target == name]
 
     def find(self, name: str) -> type[T]:
-        if name not in self._made and name not in self._aliases:
-            self._look_outside()
+        if name not in self._classes and name not in self._aliases:
+            self._load_plugins()
         name = self._aliases.get(name, name)
-        if name not in self._made:
-            raise UnmaskError(f"unknown {self.kind} {name!r}: {nearest(name, [*self._made, *self._aliases])}")
-        return self._made[name]
+        if name not in self._classes:
+            raise UnmaskError(f"unknown {self.kind} {name!r}: {nearest(name, [*self._classes, *self._aliases])}")
+        return self._classes[name]
 
     def name(self, value: object) -> str:
-        for name, made in self._made.items():
-            if type(value) is made:
+        for name, cls in self._classes.items():
+            if type(value) is cls:
                 return name
         raise UnmaskError(f"{type(value).__name__} is not a registered {self.kind}")
 
@@ -70,17 +72,16 @@ class Registry(Generic[T]):
 
     def spec(self, value: T) -> str:
         """The text form of an object, every setting written out."""
-        settings = (
-            f"{field.name.replace('_', '-')}={self.word(getattr(value, field.name))}"
+        settings = ", ".join(
+            f"{field.name.replace('_', '-')}={self.text(getattr(value, field.name))}"
             for field in dataclasses.fields(value)  # type: ignore[arg-type]
         )
-        inside = ", ".join(settings)
-        return f"{self.name(value)}({inside})" if inside else self.name(value)
+        return f"{self.name(value)}({settings})" if settings else self.name(value)
 
-    def word(self, value: Any) -> str:
+    def text(self, value: Any) -> str:
         """A setting's value as it is written in a spec."""
         if dataclasses.is_dataclass(value):
-            return self.spec(typing.cast(T, value))
+            return self._registry_of(type(value)).spec(value)
         if isinstance(value, bool) or value is None:
             return str(value).lower()
         if isinstance(value, str) and not re.fullmatch(r"[^\s(),='\"]+", value):
@@ -88,66 +89,75 @@ class Registry(Generic[T]):
         return str(value)
 
     def _build(self, call: Call, settings: dict[str, Any]) -> T:
-        made = self.find(call.name)
-        hints = typing.get_type_hints(made)
-        known = [field.name for field in dataclasses.fields(made)]  # type: ignore[arg-type]
+        cls = self.find(call.name)
+        hints = typing.get_type_hints(cls)
+        fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         values: dict[str, Any] = {}
-        for key, word in call.settings.items():
+        for key, value in call.settings.items():
             key = key.replace("-", "_")
-            if key not in known:
-                hint = nearest(key, known) if known else "it has no settings"
+            if key not in fields:
+                hint = nearest(key, fields) if fields else "it has no settings"
                 raise UnmaskError(f"{self.kind} {call.name!r} has no setting {key!r}: {hint}")
-            values[key] = self._read(word, hints[key], f"{call.name}({key}=…)")
-        missing = [
-            field.name
-            for field in dataclasses.fields(made)  # type: ignore[arg-type]
-            if field.name not in values | settings
-            and field.default is dataclasses.MISSING
-            and field.default_factory is dataclasses.MISSING
-        ]
-        if missing:
-            raise UnmaskError(f"{self.kind} {call.name!r} needs {missing[0]}=…")
-        return made(**values | settings)
+            values[key] = self._read(value, hints[key], f"{call.name}({key}=…)")
+        values |= settings
+        for key, field in fields.items():
+            if key not in values and field.default is field.default_factory is dataclasses.MISSING:
+                raise UnmaskError(f"{self.kind} {call.name!r} needs {key}=…")
+        return cls(**values)
 
-    def _read(self, word: Call, wanted: Any, where: str) -> Any:
-        kinds = typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
+    def _read(self, value: Call, hint: Any, where: str) -> Any:
+        kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
         kinds = [typing.get_origin(kind) or kind for kind in kinds]
-        text = word.name
+        text = value.name
         if types.NoneType in kinds and text.lower() == "none":
             return None
-        if typing.Literal in kinds:
-            options = typing.get_args(wanted)
+        plain = next((kind for kind in (typing.Literal, *_READERS) if kind in kinds), None)
+        if plain is None:
+            return self._registry_of(kinds[0])._build(value, {})
+        if value.settings:
+            raise UnmaskError(f"{where} takes a plain value, not '{text}({next(iter(value.settings))}=…)'")
+        if plain is typing.Literal:
+            options = typing.get_args(hint)
             if text not in options:
                 raise UnmaskError(f"{where} cannot be {text!r}: {nearest(text, options)}")
             return text
-        for kind, read in _READERS.items():
-            if kind in kinds:
-                try:
-                    return read(text)
-                except ValueError:
-                    raise UnmaskError(f"{where} takes {_SAID[kind]}, not {text!r}") from None
-        return text if str in kinds else self._build(word, {})
+        read, description = _READERS[plain]
+        try:
+            return read(text)
+        except ValueError:
+            raise UnmaskError(f"{where} takes {description}, not {text!r}") from None
 
-    def _look_outside(self) -> None:
+    def _registry_of(self, kind: Any) -> Registry[Any]:
+        """The registry whose classes are of this kind: this one where it has any, or where none has."""
+        for registry in (self, *_registries):
+            if any(kind in cls.__mro__ for cls in registry._classes.values()):
+                return registry
+        return self
+
+    def _load_plugins(self) -> None:
         """Entry points of the group `unmask.decoders` (`.models`, `.tasks`) register themselves on import."""
-        if self._looked_outside:
+        if self._plugins_loaded:
             return
-        self._looked_outside = True
+        self._plugins_loaded = True
         for point in entry_points(group=f"unmask.{self.kind}s"):
             try:
                 point.load()
-            except Exception as error:  # whatever another package does wrong, ours goes on without it
+            except Exception as error:  # a broken plug-in must not break the package
                 log.warning("the %s of %r cannot be used: %s", f"{self.kind}s", point.value, error)
 
 
-def _truth(text: str) -> bool:
+def _read_bool(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(text)
     return text.lower() == "true"
 
 
-_READERS: dict[type, Callable[[str], Any]] = {bool: _truth, int: int, float: float}
-_SAID = {bool: "true or false", int: "a whole number", float: "a number"}
+_READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
+    bool: (_read_bool, "true or false"),
+    int: (int, "a whole number"),
+    float: (float, "a number"),
+    str: (str, "text"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,17 +169,17 @@ class Call:
 
 
 def parse(text: str) -> Call:
-    words = [match.group(1) for match in _TOKEN.finditer(text)]
-    call, rest = _parse_call(words, text)
+    tokens = [match.group(1) for match in _TOKEN.finditer(text)]
+    call, rest = _parse_call(tokens, text)
     if rest:
         raise UnmaskError(f"{text!r} does not read as name(key=value, …): {' '.join(rest)!r} is left over")
     return call
 
 
-def _parse_call(words: list[str], text: str) -> tuple[Call, list[str]]:
-    if not words or words[0] in "(),=":
+def _parse_call(tokens: list[str], text: str) -> tuple[Call, list[str]]:
+    if not tokens or tokens[0] in "(),=":
         raise UnmaskError(f"{text!r} does not read as name(key=value, …): a name is missing")
-    name, rest = _unquote(words[0]), words[1:]
+    name, rest = _unquote(tokens[0]), tokens[1:]
     settings: dict[str, Call] = {}
     if rest[:1] != ["("]:
         return Call(name, settings), rest
@@ -188,8 +198,8 @@ def _parse_call(words: list[str], text: str) -> tuple[Call, list[str]]:
     return Call(name, settings), rest[1:]
 
 
-def _unquote(word: str) -> str:
-    """Inside quotes a backslash keeps a quote or a backslash; anywhere else it is itself."""
-    if len(word) < 2 or word[0] not in "'\"" or word[-1] != word[0]:
-        return word
-    return re.sub(r"""\\([\\'"])""", r"\1", word[1:-1])
+def _unquote(token: str) -> str:
+    """Inside quotes a backslash escapes a quote or a backslash; elsewhere it is a plain character."""
+    if len(token) < 2 or token[0] not in "'\"" or token[-1] != token[0]:
+        return token
+    return re.sub(r"""\\([\\'"])""", r"\1", token[1:-1])

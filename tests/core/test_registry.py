@@ -35,6 +35,21 @@ class Wrapper:
     inner: object = Thing()
 
 
+part: Registry[object] = Registry("part")
+
+
+@part("wheel")
+@dataclass(frozen=True)
+class Wheel:
+    size: int = 1
+
+
+@thing("cart")
+@dataclass(frozen=True)
+class Cart:
+    wheel: Wheel | None = None
+
+
 @thing("bare")
 @dataclass(frozen=True)
 class Bare:
@@ -44,12 +59,12 @@ class Bare:
 def test_an_alias_is_the_thing_itself():
     assert thing.make("pt(count=3)") == Thing(count=3)
     assert thing.aliases("plain-thing") == ["pt"]
-    assert list(thing) == ["bare", "plain-thing", "wrapper"]
+    assert list(thing) == ["bare", "cart", "plain-thing", "wrapper"]
 
 
 def test_settings_are_read_by_their_types_and_dashes_are_underscores():
-    made = thing.make("plain-thing( count = 2, share=1e-3, loud=true, name='a, b', most=none, mood=sad )")
-    assert made == Thing(2, 0.001, True, "a, b", None, "sad")
+    value = thing.make("plain-thing( count = 2, share=1e-3, loud=true, name='a, b', most=none, mood=sad )")
+    assert value == Thing(2, 0.001, True, "a, b", None, "sad")
 
 
 def test_objects_pass_through_and_settings_can_be_added():
@@ -68,34 +83,44 @@ def test_objects_pass_through_and_settings_can_be_added():
         mood=st.sampled_from(["glad", "sad"]),
     )
 )
-def test_a_spec_reads_back_to_the_same_object(made: Thing):
-    assert thing.make(thing.spec(made)) == made
+def test_a_spec_reads_back_to_the_same_object(value: Thing):
+    assert thing.make(thing.spec(value)) == value
 
 
 def test_specs_nest():
-    made = Wrapper(2, Wrapper(3, Thing(name="x y")))
-    assert thing.make("wrapper(times=2, inner=wrapper(times=3, inner=pt(name='x y')))") == made
-    assert thing.make(thing.spec(made)) == made
+    value = Wrapper(2, Wrapper(3, Thing(name="x y")))
+    assert thing.make("wrapper(times=2, inner=wrapper(times=3, inner=pt(name='x y')))") == value
+    assert thing.make(thing.spec(value)) == value
     assert thing.spec(Bare()) == "bare"
+
+
+def test_a_nested_spec_of_another_kind_is_built_by_its_own_registry():
+    assert thing.make("cart(wheel=wheel(size=3))") == Cart(Wheel(3))
+    assert thing.make("cart(wheel=none)") == Cart()
+    assert thing.spec(Cart(Wheel(3))) == "cart(wheel=wheel(size=3))"
 
 
 @pytest.mark.parametrize("name", list(decoder))
 def test_every_decoder_reads_back_from_its_own_spec(name: str):
-    made = decoder.make(name)
-    assert decoder.make(decoder.spec(made)) == made
+    default = decoder.make(name)
+    assert decoder.make(decoder.spec(default)) == default
 
 
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
         ("plain-thign", "unknown thing 'plain-thign': did you mean 'plain-thing'?"),
-        ("zzz", "unknown thing 'zzz': known: bare, plain-thing, pt, wrapper"),
+        ("zzz", "unknown thing 'zzz': known: bare, cart, plain-thing, pt, wrapper"),
         ("pt(cuont=1)", "thing 'pt' has no setting 'cuont': did you mean 'count'?"),
         ("bare(x=1)", "thing 'bare' has no setting 'x': it has no settings"),
         ("pt(count=many)", "pt(count=…) takes a whole number, not 'many'"),
         ("pt(share=much)", "pt(share=…) takes a number, not 'much'"),
         ("pt(loud=perhaps)", "pt(loud=…) takes true or false, not 'perhaps'"),
         ("pt(mood=mad)", "pt(mood=…) cannot be 'mad': did you mean 'sad'?"),
+        ("pt(count=4(x=1))", "pt(count=…) takes a plain value, not '4(x=…)'"),
+        ("pt(name=a(b=1))", "pt(name=…) takes a plain value, not 'a(b=…)'"),
+        ("pt(mood=sad(x=1, y=2))", "pt(mood=…) takes a plain value, not 'sad(x=…)'"),
+        ("cart(wheel=bare)", "unknown part 'bare': known: wheel"),
         ("wrapper", "thing 'wrapper' needs times=…"),
         ("pt(count=1, count=2)", "'pt(count=1, count=2)' sets count twice"),
         ("", "'' does not read as name(key=value, …): a name is missing"),
