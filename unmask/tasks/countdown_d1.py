@@ -2,8 +2,8 @@
 
     {"input": "30,100,93", "output": "23"}
 
-`d1` lets Python's arithmetic decide, to within 1e-5, so `**`, `//` and signs before numbers pass. `ours`
-reads with an exact parser that knows `+ - * /` and brackets only.
+`d1` evaluates with Python's arithmetic, to within 1e-5, so `**`, `//` and signs before numbers pass. `ours` uses an
+exact parser that accepts only `+ - * /` and brackets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from unmask.tasks.task import Grade, Metric, Problem, task
 _SIGNS = {"\\div": "/", "\\times": "*", "\\cdot": "*"}
 _EQUALS = re.compile(r"=[ \t]{0,9}-?[0-9][0-9.]{0,20}\s{0,9}\Z")
 _ALLOWED = frozenset("0123456789+-*/(). ")
-_BITS = 4096  # of a power; above it no target is near
+_BITS = 4096  # the widest power that is computed; no target is near a wider one
 
 
 @task("countdown-d1")
@@ -41,23 +41,17 @@ class CountdownD1(Benchmark):
     )
 
     def problems(self) -> list[Problem]:
-        made: list[Problem] = []
+        problems: list[Problem] = []
         for place, row in enumerate(self.source.rows()):
             numbers, target = [int(word) for word in row["input"].split(",")], int(row["output"])
             gold = f"<answer>\\boxed{{{solve(numbers, target)}}}</answer>"
             data = {"numbers": numbers, "target": target}
-            made.append(Problem(f"countdown-d1/{place}", ask(numbers, target), gold, data))
-        return made
+            problems.append(Problem(f"countdown-d1/{place}", ask(numbers, target), gold, data))
+        return problems
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        """Under `ours` without spaces and idle brackets where it is an expression."""
-        read = _read(clip(text))
-        if read is None or metric == "d1":
-            return read
-        try:
-            return expression.tidy(read)
-        except expression.ExpressionError:
-            return read
+        answer = _read(clip(text))
+        return answer if answer is None or metric == "d1" else expression.tidy(answer)
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         answer = self.answer(text, metric)
@@ -69,21 +63,18 @@ class CountdownD1(Benchmark):
 
 
 def _read(text: str) -> str | None:
-    found = boxes(text)
-    read = (found[-1].strip() if found else "") or tagged(text)
-    if not read:
+    contents = boxes(text)
+    answer = (contents[-1].strip() if contents else "") or tagged(text)
+    if not answer:
         return None
-    for spelt, sign in _SIGNS.items():
-        read = read.replace(spelt, sign)
-    return _EQUALS.sub("", read).strip() or None
+    for command, sign in _SIGNS.items():
+        answer = answer.replace(command, sign)
+    return _EQUALS.sub("", answer).strip() or None
 
 
 def solve(numbers: Sequence[int], target: int) -> str:
     """The first expression that reaches the target, over all orders, signs and both bracketings of three numbers."""
-    for text in _expressions(numbers):
-        if not fault(text, numbers, target):
-            return text
-    return ""
+    return next((text for text in _expressions(numbers) if not fault(text, numbers, target)), "")
 
 
 def _expressions(numbers: Sequence[int]) -> Iterator[str]:
@@ -94,7 +85,7 @@ def _expressions(numbers: Sequence[int]) -> Iterator[str]:
 
 
 def fault_d1(text: str, numbers: Sequence[int], target: int) -> str:
-    """Why the published check refuses; nothing where it accepts."""
+    """Why the published check refuses; empty if it accepts."""
     if len(text) > expression.LONGEST or not set(text) <= _ALLOWED:
         return "characters that are not arithmetic"
     if sorted(int(number) for number in re.findall(r"[0-9]+", text)) != sorted(numbers):
@@ -124,7 +115,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg,
 
 
 def _value(node: ast.expr) -> Any:
-    """What Python would make of it, without asking Python."""
+    """The value that Python's `eval` would return."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return node.value
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
-LONGEST = 500  # characters; far above any real answer, and what keeps a hostile one cheap
+LONGEST = 500  # characters; keeps a hostile expression cheap
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TOKEN = re.compile(r"(0|[1-9][0-9]*|[-+*/()])[ \t\r\n]*")
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 _RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
 class ExpressionError(ValueError):
-    """The text is not such an expression, or has no value."""
+    """The text is not an expression, or has no value."""
 
 
 def value(text: str) -> tuple[Fraction, list[int]]:
@@ -24,14 +33,23 @@ def value(text: str) -> tuple[Fraction, list[int]]:
             stack.append(Fraction(item))
         else:
             right, left = stack.pop(), stack.pop()
-            stack.append(_apply(left, item, right))
+            if item == "/" and right == 0:
+                raise ExpressionError("division by zero")
+            stack.append(OPERATIONS[item](left, right))
     return stack[0], [item for item in postfix if isinstance(item, int)]
 
 
 def tidy(text: str) -> str:
-    """The same expression without spaces or brackets that change nothing: `(87 - 28) + 35` is `87-28+35`."""
+    """The same expression without spaces and redundant brackets: `(87 - 28) + 35` is `87-28+35`.
+
+    A text that is not an expression stays as it is.
+    """
+    try:
+        postfix = parse(text)
+    except ExpressionError:
+        return text
     stack: list[tuple[str, int]] = []  # text, rank of its outermost sign
-    for item in parse(text):
+    for item in postfix:
         if isinstance(item, int):
             stack.append((str(item), 3))
         else:
@@ -41,7 +59,7 @@ def tidy(text: str) -> str:
 
 
 def join(left: tuple[str, int], sign: str, right: tuple[str, int]) -> tuple[str, int]:
-    """Two texts, each with the rank of its outermost sign (3 for a number), under one sign."""
+    """Two texts under a sign; each comes with the rank of its outermost sign (3 for a number)."""
     rank = _RANK[sign]
     first = left[0] if left[1] >= rank else f"({left[0]})"
     loose = right[1] < rank or (right[1] == rank and sign in "-/")
@@ -49,7 +67,7 @@ def join(left: tuple[str, int], sign: str, right: tuple[str, int]) -> tuple[str,
 
 
 def parse(text: str) -> list[int | str]:
-    """Postfix order, by the shunting yard: no recursion for brackets to exhaust."""
+    """Postfix order, by the shunting-yard algorithm, which does not recurse."""
     done: list[int | str] = []
     waiting: list[str] = []
     operand = False  # whether the last token ended an operand
@@ -93,15 +111,3 @@ def _tokens(text: str) -> list[str]:
         tokens.append(match[1])
         at = match.end()
     return tokens
-
-
-def _apply(left: Fraction, sign: str, right: Fraction) -> Fraction:
-    if sign == "+":
-        return left + right
-    if sign == "-":
-        return left - right
-    if sign == "*":
-        return left * right
-    if right == 0:
-        raise ExpressionError("division by zero")
-    return left / right

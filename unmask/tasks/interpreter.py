@@ -19,15 +19,13 @@ from unmask.tasks.values import Budget, ProgramError, charged, combine, compare,
 LONGEST = 4000  # characters of a program
 STEPS = 20_000  # budget of one call
 DEEPEST = 40  # nested calls
-_ALLOWED = tuple(
-    getattr(ast, name)
-    for name in (
-        "Module FunctionDef arguments arg Return Assign AugAssign Expr For While If Break Continue Pass Load Store "
-        "Constant Name BinOp UnaryOp BoolOp Compare IfExp Call Attribute Subscript Slice List Tuple ListComp "
-        "GeneratorExp comprehension And Or Add Sub Mult FloorDiv Mod Pow UAdd USub Not "
-        "Eq NotEq Lt LtE Gt GtE In NotIn Is IsNot"
-    ).split()
-)
+_SYNTAX = """
+    Module FunctionDef arguments arg Return Assign AugAssign Expr For While If Break Continue Pass Load Store
+    Constant Name BinOp UnaryOp BoolOp Compare IfExp Call Attribute Subscript Slice List Tuple ListComp
+    GeneratorExp comprehension And Or Add Sub Mult FloorDiv Mod Pow UAdd USub Not
+    Eq NotEq Lt LtE Gt GtE In NotIn Is IsNot
+"""
+_ALLOWED = tuple(getattr(ast, name) for name in _SYNTAX.split())
 _BREAK, _CONTINUE = object(), object()
 _FAILURES = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
 
