@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 from unmask.tasks import MiniGsm, Problem, expression
-from unmask.tasks.stories import SETTINGS
+from unmask.tasks.stories import SCENES
 
 PROBLEM = Problem("mini-gsm-0", "", "", {"result": 1200})
 
@@ -38,7 +38,7 @@ def test_half_of_the_stories_ask_how_it_began():
 
 
 def test_there_are_many_sentences_and_all_are_told():
-    told = sum(len(s.openings) + len(s.turns) + len(s.ends) for s in SETTINGS)
+    told = sum(len(s.openings) + len(s.turns) + len(s.ends) for s in SCENES)
     assert told > 80
     starts = {" ".join(p.question.split()[1:3]) for p in islice(MiniGsm(split="train").problems(), 2000)}
     assert len(starts) > 25

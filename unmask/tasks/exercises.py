@@ -1,8 +1,8 @@
-"""The exercises of `mini-math`: each makes a question, the lines that work it out, and the answer.
+"""The exercises of `mini-math`: a question, worked lines, and the answer.
 
-`level` widens the numbers and, where an exercise has harder forms, brings them in. Lines are plain
-arithmetic, each using only the question and the lines above it. Where order does not matter one is
-fixed, so that no question is another turned round.
+A higher `level` has larger numbers and, in some exercises, harder forms. Each line is plain arithmetic on the question
+and the lines above it. Where the order of operands does not matter it is fixed, so that no question comes twice in
+another order.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from math import gcd
 from random import Random
 from typing import NamedTuple
 
+from unmask.tasks.generated import between, choose
+
 
 class Exercise(NamedTuple):
     question: str
     lines: list[str]
     answer: str
-
-
-def between(rng: Random, low: int, high: int) -> int:
-    return low + int(rng.random() * (high - low + 1))
 
 
 def signed(rng: Random, high: int) -> int:
@@ -30,7 +28,7 @@ def signed(rng: Random, high: int) -> int:
 
 
 def poly(coefficients: Sequence[int], letter: str = "x") -> str:
-    """`[2, -3, 0, 5]` is `2x^3-3x^2+5`: highest power first."""
+    """The polynomial with these coefficients, highest power first: `[2, -3, 0, 5]` is `2x^3-3x^2+5`."""
     text = ""
     top = len(coefficients) - 1
     for place, c in enumerate(coefficients):
@@ -117,11 +115,11 @@ def euclid(a: int, b: int) -> list[str]:
 def power(rng: Random, level: int) -> Exercise:
     m, c = between(rng, 5, 10 + 15 * level), between(rng, 2, 50)
     a, n = between(rng, 2, m - 1), between(rng, 2, 3 + level)
-    held, lines = c, []
+    rest, lines = c, []
     for _ in range(n):
-        lines.append(f"{held}*{a}%{m}={held * a % m}")
-        held = held * a % m
-    return Exercise(f"Find the remainder when {c}*{a}^{n} is divided by {m}.", lines, str(held))
+        lines.append(f"{rest}*{a}%{m}={rest * a % m}")
+        rest = rest * a % m
+    return Exercise(f"Find the remainder when {c}*{a}^{n} is divided by {m}.", lines, str(rest))
 
 
 def remainder(rng: Random, level: int) -> Exercise:
@@ -139,16 +137,16 @@ def value(rng: Random, level: int) -> Exercise:
     degree = 2 if level < 3 else 3
     coefficients = [signed(rng, 3 + 2 * level) for _ in range(degree)] + [signed(rng, 20)]
     x = signed(rng, 4 + level)
-    held, lines = horner(coefficients, x)
-    return Exercise(f"Let f(x)={poly(coefficients)}. Find f({x}).", lines, str(held))
+    result, lines = horner(coefficients, x)
+    return Exercise(f"Let f(x)={poly(coefficients)}. Find f({x}).", lines, str(result))
 
 
 def horner(coefficients: Sequence[int], x: int) -> tuple[int, list[str]]:
-    held, lines = coefficients[0], []
+    result, lines = coefficients[0], []
     for c in coefficients[1:]:
-        lines += [f"{held}*{x}={held * x}", f"{held * x}{c:+}={held * x + c}"]
-        held = held * x + c
-    return held, lines
+        lines += [f"{result}*{x}={result * x}", f"{result * x}{c:+}={result * x + c}"]
+        result = result * x + c
+    return result, lines
 
 
 def expand(rng: Random, level: int) -> Exercise:
@@ -174,9 +172,9 @@ def root(rng: Random, level: int) -> Exercise:
 def slope(rng: Random, level: int) -> Exercise:
     coefficients = [signed(rng, 4 + 2 * level) for _ in range(2 + level)]
     top = len(coefficients) - 1
-    made = [c * (top - place) for place, c in enumerate(coefficients[:-1])]
-    lines = [f"{c}*{top - place}={made[place]}" for place, c in enumerate(coefficients[:-2])]
-    return Exercise(f"Find the derivative of {poly(coefficients)}.", lines, poly(made))
+    derivative = [c * (top - place) for place, c in enumerate(coefficients[:-1])]
+    lines = [f"{c}*{top - place}={derivative[place]}" for place, c in enumerate(coefficients[:-2])]
+    return Exercise(f"Find the derivative of {poly(coefficients)}.", lines, poly(derivative))
 
 
 def term(rng: Random, level: int) -> Exercise:
@@ -225,12 +223,12 @@ def percent(rng: Random, level: int) -> Exercise:
     n = 100 // gcd(p, 100) * between(rng, 1, 30 * level)
     part = n * p // 100
     lines = [f"{n}*{p}={n * p}", f"{n * p}/100={part}"]
-    draw = rng.random()
-    if draw < 1 / 3:
-        return Exercise(f"What is {p}% of {n}?", lines, str(part))
-    if draw < 2 / 3:
-        return Exercise(f"Increase {n} by {p}%.", [*lines, f"{n}+{part}={n + part}"], str(n + part))
-    return Exercise(f"Decrease {n} by {p}%.", [*lines, f"{n}-{part}={n - part}"], str(n - part))
+    exercises = [
+        Exercise(f"What is {p}% of {n}?", lines, str(part)),
+        Exercise(f"Increase {n} by {p}%.", [*lines, f"{n}+{part}={n + part}"], str(n + part)),
+        Exercise(f"Decrease {n} by {p}%.", [*lines, f"{n}-{part}={n - part}"], str(n - part)),
+    ]
+    return choose(rng, exercises)
 
 
 def compose(rng: Random, level: int) -> Exercise:
@@ -261,7 +259,8 @@ def base(rng: Random, level: int) -> Exercise:
     return Exercise(question, lines, digits)
 
 
-KINDS: tuple[Callable[[Random, int], Exercise], ...] = (
+ExerciseKind = Callable[[Random, int], Exercise]
+KINDS: tuple[ExerciseKind, ...] = (
     *(linear, system, greatest, least, power, remainder, value, expand, root),
     *(slope, term, total, fractions, percent, compose, proportion, base),
 )

@@ -1,15 +1,15 @@
 """Exercises of `mini-math` that are solved by finding a number and checking it.
 
-The first line already needs the number that the last one proves: as in Countdown, a wrong start shows only further on.
+The first line already uses the number that the last line confirms: as in Countdown, a wrong start shows only later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import gcd, isqrt
 from random import Random
 
-from unmask.tasks.exercises import Exercise, between, poly, signed
+from unmask.tasks.exercises import Exercise, ExerciseKind, poly, signed
+from unmask.tasks.generated import between, choose
 
 PRIMES = tuple(n for n in range(2, 90) if all(n % d for d in range(2, isqrt(n) + 1)))
 
@@ -58,9 +58,9 @@ def preimage(rng: Random, level: int) -> Exercise:
 
 
 def factor(rng: Random, level: int) -> Exercise:
-    known = PRIMES[: 6 + 4 * level]
-    p, q = sorted(known[int(rng.random() * len(known))] for _ in range(2))
+    primes = PRIMES[: 6 + 4 * level]
+    p, q = sorted(choose(rng, primes) for _ in range(2))
     return Exercise(f"Find the smallest prime divisor of {p * q}.", [f"{p}*{q}={p * q}"], str(p))
 
 
-FINDS: tuple[Callable[[Random, int], Exercise], ...] = (pair, split, congruence, squares, preimage, factor)
+FINDS: tuple[ExerciseKind, ...] = (pair, split, congruence, squares, preimage, factor)

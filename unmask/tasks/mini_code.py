@@ -65,11 +65,11 @@ class MiniCode(Generated):
     level: int = 2  # how many pieces a function is made of
 
     def sketch(self, rng: Random) -> Sketch:
-        takes, description, body, reference, shown = choose(rng, choose(rng, (KINDS, FINDS)))(rng, self.level)
-        examples = [(arguments, reference(*arguments)) for arguments in shown or (_example(rng, takes),)]
-        question = ask(takes, description, examples)
+        takes, text, body, solve, shown = choose(rng, choose(rng, (KINDS, FINDS)))(rng, self.level)
+        examples = [(arguments, solve(*arguments)) for arguments in shown or (_example(rng, takes),)]
+        question = ask(takes, text, examples)
         gold = "\n    ".join([f"def {_NAME}({takes}):", *body])
-        return Sketch(question if shown else f"{takes}: {description}", question, gold, {"takes": takes})
+        return Sketch(question if shown else f"{takes}: {text}", question, gold, {"takes": takes})
 
     def read(self, text: str) -> str | None:
         """The program: the last fenced block, else everything from the first `def`."""
@@ -101,8 +101,8 @@ class MiniCode(Generated):
         return ""
 
 
-def ask(takes: str, description: str, examples: Sequence[tuple[Sequence[Any], Any]]) -> str:
-    lines = [f"def {_NAME}({takes}):", f'"""{description}']
+def ask(takes: str, text: str, examples: Sequence[tuple[Sequence[Any], Any]]) -> str:
+    lines = [f"def {_NAME}({takes}):", f'"""{text}']
     for arguments, result in examples:
         lines += [f">>> {_NAME}({', '.join(map(_literal, arguments))})", _literal(result)]
     return "\n    ".join([*lines, '"""'])
