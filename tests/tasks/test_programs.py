@@ -148,7 +148,7 @@ def test_reading_never_raises(text: str):
     listing.tidy(text)
     for name in ("humaneval", "mbpp"):
         task.make(name).key(text)
-    task.make("humaneval").trial(ADD, text)  # type: ignore[attr-defined]
+    task.make("humaneval").program_test(ADD, text)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

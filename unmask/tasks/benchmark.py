@@ -1,6 +1,4 @@
-"""What the published benchmarks share: a fixed list of problems, a wording that can be swapped, a vote by
-what was read.
-"""
+"""What the published benchmarks share: a fixed list of problems, a replaceable wording, votes by answer."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from unmask.tasks.task import Grade, Metric, Problem
 @dataclass(frozen=True)
 class Benchmark(ABC):
     version: ClassVar[int] = 1
-    wording: ClassVar[prompts.Prompt]
+    wording: ClassVar[prompts.Wording]
 
     prompts: str | None = None  # a JSON file with another wording
 
@@ -37,8 +35,8 @@ class Benchmark(ABC):
         return text if answer is None else answer
 
 
-def judged(right: bool, answer: str | None, note: str = "another answer") -> Grade:
-    """A grade without parts: one or nothing."""
+def grade_of(right: bool, answer: str | None, note: str = "another answer") -> Grade:
+    """A grade without partial credit."""
     if answer is None:
         note = "no answer"
     return Grade(right, float(right), answer, "" if right else note)

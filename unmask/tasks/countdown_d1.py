@@ -17,10 +17,10 @@ from itertools import permutations, product
 from typing import Any, ClassVar
 
 from unmask.tasks import expression
-from unmask.tasks.benchmark import Benchmark, judged
+from unmask.tasks.benchmark import Benchmark, grade_of
 from unmask.tasks.countdown import ask, fault
-from unmask.tasks.data import Source
-from unmask.tasks.prompts import Prompt
+from unmask.tasks.data import Dataset
+from unmask.tasks.prompts import Wording
 from unmask.tasks.reading import boxes, clip, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
@@ -33,8 +33,8 @@ _BITS = 4096  # the widest power that is computed; no target is near a wider one
 @task("countdown-d1")
 @dataclass(frozen=True)
 class CountdownD1(Benchmark):
-    source: ClassVar[Source] = Source("countdown/countdown_cd3_test.jsonl")
-    wording: ClassVar[Prompt] = Prompt(
+    source: ClassVar[Dataset] = Dataset("countdown/countdown_cd3_test.jsonl")
+    wording: ClassVar[Wording] = Wording(
         "Combine the numbers into one arithmetic expression that equals the target. Use every number exactly "
         "once, with +, -, *, / and brackets. Try combinations inside <reasoning></reasoning>, then give the "
         "expression alone, without an equals sign, as \\boxed{expression} inside <answer></answer>."
@@ -56,10 +56,10 @@ class CountdownD1(Benchmark):
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         answer = self.answer(text, metric)
         if answer is None:
-            return judged(False, None)
+            return grade_of(False, None)
         check = fault_d1 if metric == "d1" else fault
         note = check(answer, problem.data["numbers"], problem.data["target"])
-        return judged(not note, answer, note)
+        return grade_of(not note, answer, note)
 
 
 def _read(text: str) -> str | None:

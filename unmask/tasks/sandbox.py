@@ -52,7 +52,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ProgramTest:
     program: str
     tests: tuple[str, ...]  # each run in order, in the judge's process
     names: tuple[str, ...]  # what the tests use of the program
@@ -61,18 +61,18 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SandboxResult:
     right: bool
     note: str  # why it is wrong; with what rights it ran where that was less than the sandbox
 
 
-def run(trial: Trial, confinement: Confinement = "namespaces", limits: Limits | None = None) -> Verdict:
+def run(trial: ProgramTest, confinement: Confinement = "namespaces", limits: Limits | None = None) -> SandboxResult:
     """Run every test against the program. Raises only where there is no sandbox to run it in."""
     made = means() if confinement == "namespaces" else "rlimits"
     verdict = _run(trial, made, limits or Limits())
     if confinement == "rlimits":
         note = "ran under rlimits only"
-        return Verdict(verdict.right, f"{verdict.note}; {note}" if verdict.note else note)
+        return SandboxResult(verdict.right, f"{verdict.note}; {note}" if verdict.note else note)
     return verdict
 
 
@@ -82,7 +82,7 @@ def means() -> str:
     tries = ["namespaces"] if sys.platform == "linux" else []
     if shutil.which("bwrap") and os.getuid() != 0:
         tries.append("bubblewrap")
-    hello = Trial("def hello(): return 'hello'", ("assert hello() == 'hello'",), ("hello",))
+    hello = ProgramTest("def hello(): return 'hello'", ("assert hello() == 'hello'",), ("hello",))
     said = "a first program got no answer" if tries else "this is not Linux"
     for made in tries:
         try:
@@ -96,7 +96,7 @@ def means() -> str:
     )
 
 
-def _run(trial: Trial, made: str, limits: Limits) -> Verdict:
+def _run(trial: ProgramTest, made: str, limits: Limits) -> SandboxResult:
     program = {"role": "program", "program": trial.program, "setup": trial.setup, "names": trial.names}
     judge = {"role": "judge", "prelude": trial.prelude, "tests": trial.tests, "names": trial.names}
     with contextlib.ExitStack() as stack:
@@ -128,15 +128,15 @@ def _read(pipe: FileIO, deadline: float) -> bytes | None:
     return line
 
 
-def _verdict(line: bytes | None, sides: list[Side], limits: Limits) -> Verdict:
+def _verdict(line: bytes | None, sides: list[Side], limits: Limits) -> SandboxResult:
     if line is None:
-        return Verdict(False, f"took longer than {limits.seconds} s")
+        return SandboxResult(False, f"took longer than {limits.seconds} s")
     said = json.loads(line) if line.endswith(b"\n") else {"right": False, "note": "the tests ended early"}
     if not said["right"]:
         for side in sides:
             if side.refused():
                 raise UnmaskError(f"the sandbox could not be entered: {side.words()}")
-    return Verdict(**said)
+    return SandboxResult(**said)
 
 
 @dataclass(frozen=True)

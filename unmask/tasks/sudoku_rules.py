@@ -1,7 +1,7 @@
 """The rules of 4×4 Sudoku: each row, column and box holds 1 to 4.
 
-A grid is 16 characters, row by row, 0 a blank. Only 288 full grids exist, so a puzzle is solved by asking
-which of them keep its digits.
+A grid is 16 characters, row by row; 0 is a blank. Only 288 full grids exist, so a puzzle is solved by finding those
+that keep its digits.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ def fits(puzzle: str, grid: str) -> bool:
 
 def solutions(puzzle: str) -> list[str]:
     """Every completion of a puzzle, smallest first."""
-    left = _keeping(puzzle)
-    return [grid for place, grid in enumerate(GRIDS) if left >> place & 1]
+    grids = _matching(puzzle)
+    return [grid for place, grid in enumerate(GRIDS) if grids >> place & 1]
 
 
 def unique(puzzle: str) -> bool:
-    return _keeping(puzzle).bit_count() == 1
+    return _matching(puzzle).bit_count() == 1
 
 
-def _keeping(puzzle: str) -> int:
-    """The grids that keep the puzzle's digits, as bits."""
-    left = _ALL
+def _matching(puzzle: str) -> int:
+    """The grids that keep the puzzle's digits, as a bit set."""
+    grids = _ALL
     for cell, digit in enumerate(puzzle):
         if digit != "0":
-            left &= _WITH[cell].get(digit, 0)
-    return left
+            grids &= _WITH[cell].get(digit, 0)
+    return grids
 
 
 def _fill(grid: str) -> Iterator[str]:
