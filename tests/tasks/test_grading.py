@@ -44,7 +44,7 @@ GOOD = '{"id": "countdown-d1/0", "output": ""}'
         (['{"id": "countdown-d1/0"}'], "line 1 has no text under"),
         (['{"output": "x"}'], "line 1 names no problem"),
         (["", '{"id": "countdown-d1/900", "output": ""}'], "line 2: this task has no problem 'countdown-d1/900'"),
-        (['{"question": "What", "output": ""}'], "no problem of this task asks 'What'"),
+        (['{"question": "What", "output": ""}'], "this task has no problem that asks 'What'"),
         ([GOOD, "", GOOD], "line 3 answers countdown-d1/0 again, after line 1"),
     ],
 )
@@ -56,7 +56,7 @@ def test_a_mistake_in_the_file_is_named_with_its_line(data: Path, file: list[str
 def test_a_question_that_two_problems_ask_needs_an_id(data: Path):
     made = task.make("mbpp", allow_code=True, sandbox="rlimits")
     question = "Write a python function to count the number of squares in a rectangle."
-    with pytest.raises(UnmaskError, match="name the id instead"):
+    with pytest.raises(UnmaskError, match="give the id instead"):
         grading.grade(made, [json.dumps({"question": question, "output": ""})])
 
 

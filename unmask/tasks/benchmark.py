@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 from unmask.tasks import prompts
-from unmask.tasks.task import Grade, Metric, Problem
+from unmask.tasks.task import Grade, Problem, Task
 
 
 @dataclass(frozen=True)
-class Benchmark(ABC):
+class Benchmark(Task):
     version: ClassVar[int] = 1
     wording: ClassVar[prompts.Wording]
 
     prompts: str | None = None  # a JSON file with another wording
 
-    @abstractmethod
-    def problems(self) -> list[Problem]: ...
-
-    @abstractmethod
-    def answer(self, text: str, metric: Metric = "ours") -> str | None: ...
-
-    @abstractmethod
-    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade: ...
-
     def messages(self, problem: Problem) -> list[dict[str, str]]:
         wording = prompts.load(self.prompts) if self.prompts else self.wording
         return wording.messages({**problem.data, "question": problem.question})
-
-    def key(self, text: str) -> str:
-        answer = self.answer(text)
-        return text if answer is None else answer
 
 
 def grade_of(right: bool, answer: str | None, note: str = "another answer") -> Grade:

@@ -7,7 +7,7 @@ of the published benchmarks always count as test.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from unmask.errors import UnmaskError
-from unmask.tasks.task import Grade, Metric, Problem, Split, task
+from unmask.tasks.task import Grade, Metric, Problem, Split, Task, task
 
 HELD_OUT = frozenset(int(mark, 16) for mark in files("unmask.tasks").joinpath("held_out.txt").read_text().split())
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class Sketch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Generated(ABC):
+class Generated(Task):
     """A family of random problems, each with a worked solution. It has one metric: `d1` is the same as `ours`."""
 
     version: ClassVar[int] = 2
@@ -93,10 +93,6 @@ class Generated(ABC):
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
         del metric
         return self.read(text)
-
-    def key(self, text: str) -> str:
-        answer = self.read(text)
-        return text if answer is None else answer
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         del metric

@@ -39,8 +39,8 @@ class MiniGsm(Generated):
 
     def sketch(self, rng: Random) -> Sketch:
         while True:
-            tell = choose(rng, (tell_forward, tell_backward))
-            story = tell(rng, choose(rng, SCENES), self.level)
+            backward = rng.random() >= 0.5
+            story = tell(rng, choose(rng, SCENES), self.level, backward)
             if story is not None:
                 question, lines, result = story
                 steps = "\n".join(lines)
@@ -56,52 +56,35 @@ class MiniGsm(Generated):
         return "" if answer == str(problem.data["result"]) else "another number"
 
 
-def tell_forward(rng: Random, scene: Scene, level: int) -> Story | None:
-    """A story of `level` steps that asks for its result; None if the numbers did not work out."""
-    names = rng.sample(NAMES, level + 2)
-    thing = choose(rng, scene.things)
-    kind, sentence = choose(rng, scene.openings)
-    numbers, lines, held = _open(rng, kind)
-    sentences = [_write(sentence, names, thing, numbers)]
-    while len(lines) < level:
-        left = level - len(lines)
-        last = left <= 2 and rng.random() < 0.6
-        kind, sentence = choose(rng, scene.ends if last else scene.turns)
-        swaps, kind = kind[0] == "=", kind.lstrip("=")
-        turn = _turn(rng, kind, held, scene.cap)
-        if turn is None or len(turn[1]) > left or (last and len(turn[1]) < left):
-            return None
-        numbers, more, held = turn
-        lines += more
-        sentences.append(_write(sentence, names, thing, numbers))
-        if swaps:
-            del names[0]
-        if last:
-            return " ".join(sentences), lines, held
-    sentences.append(_write(scene.ask, names, thing, {}))
-    return " ".join(sentences), lines, held
+def tell(rng: Random, scene: Scene, level: int, backward: bool) -> Story | None:
+    """A story of `level` steps; None if the numbers did not work out.
 
-
-def tell_backward(rng: Random, scene: Scene, level: int) -> Story | None:
-    """A story that tells how it ended and asks how it began: the lines work forward from the answer."""
-    if not scene.past:
+    A backward story tells how it ended and asks how it began: the lines work forward from the answer.
+    """
+    if backward and not scene.past:
         return None
     names = rng.sample(NAMES, level + 2)
-    first, thing = names[:2], choose(rng, scene.things)
-    began = held = between(rng, 3, 60)
-    sentences, lines = [_write(scene.some, names, thing, {})], list[str]()
+    people, thing = names[:2], choose(rng, scene.things)
+    kind, sentence = ("?", scene.some) if backward else choose(rng, scene.openings)
+    numbers, lines, quantity = _open(rng, kind)
+    sentences, start, last = [_write(sentence, names, thing, numbers)], quantity, False
     while len(lines) < level:
-        kind, sentence = choose(rng, scene.turns)
-        turn = _turn(rng, kind.lstrip("="), held, scene.cap)
-        if turn is None or len(turn[1]) > level - len(lines):
+        left = level - len(lines)
+        last = not backward and left <= 2 and rng.random() < 0.6
+        kind, sentence = choose(rng, scene.ends if last else scene.turns)
+        turn = _turn(rng, kind.lstrip("="), quantity, scene.cap)
+        if turn is None or len(turn[1]) > left or (last and len(turn[1]) < left):
             return None
-        numbers, more, held = turn
+        numbers, more, quantity = turn
         lines += more
         sentences.append(_write(sentence, names, thing, numbers))
         if kind[0] == "=":
             del names[0]
-    sentences += [_write(scene.end, names, thing, {"v": held}), _write(scene.past, first, thing, {})]
-    return " ".join(sentences), lines, began
+    if backward:
+        sentences += [_write(scene.end, names, thing, {"v": quantity}), _write(scene.past, people, thing, {})]
+    elif not last:
+        sentences.append(_write(scene.ask, names, thing, {}))
+    return " ".join(sentences), lines, start if backward else quantity
 
 
 def _write(sentence: str, names: list[str], thing: str, numbers: Numbers) -> str:
@@ -109,6 +92,8 @@ def _write(sentence: str, names: list[str], thing: str, numbers: Numbers) -> str
 
 
 def _open(rng: Random, kind: str) -> Turn:
+    if kind == "?":
+        return {}, [], between(rng, 3, 60)
     if kind == ".":
         k = between(rng, 5, 90)
         return {"k": k}, [], k

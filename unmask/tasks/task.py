@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -38,22 +39,24 @@ class Task(Protocol):
 
     version: ClassVar[int]
 
+    @abstractmethod
     def problems(self) -> Iterable[Problem]:
         """All problems in a fixed order; endless for generated families."""
-        ...
 
+    @abstractmethod
     def messages(self, problem: Problem) -> list[dict[str, str]]:
         """The problem as chat messages; a trailing assistant message is a prefill."""
-        ...
 
+    @abstractmethod
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
         """The answer an output gives, not yet graded."""
-        ...
 
     def key(self, text: str) -> str:
         """Outputs with the same key vote together; the text itself if it holds no answer."""
-        ...
+        answer = self.answer(text)
+        return text if answer is None else answer
 
+    @abstractmethod
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade: ...
 
 
