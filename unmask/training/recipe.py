@@ -1,4 +1,4 @@
-"""What is trained on what, for how long: plain values, so that a shipped model can name its recipe."""
+"""Training recipes as plain values, so that a shipped model can record its recipe."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from unmask.tasks.generated import Generated
 
 @dataclass(frozen=True)
 class Share:
-    """A family at a level, and how often it is drawn."""
+    """A generated family at a level, and how often it is drawn."""
 
     family: str
     level: int
     weight: float = 1.0
-    length: int | None = None  # at which it is decoded; None: the recipe's
+    length: int | None = None  # of the decoded answer; None for the recipe's
 
     def task(self, split: str) -> Generated:
-        made = task.make(self.family, level=self.level, split=split)
-        assert isinstance(made, Generated)
-        return made
+        family = task.make(self.family, level=self.level, split=split)
+        assert isinstance(family, Generated)
+        return family
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class Recipe:
     shape: Shape
     mix: tuple[Share, ...]
     steps: int
-    tokens: int  # a step
-    widths: tuple[int, ...]  # rows are this wide, prompt and answer together: answers take what the prompt leaves
-    rate: float  # of AdamW, and of Muon, whose updates are scaled to match
+    tokens: int  # per step
+    widths: tuple[int, ...]  # of rows, prompt and answer together
+    rate: float  # learning rate of AdamW, and of Muon, whose updates are scaled to match
     warmup: int = 200
-    decay: float = 0.1  # of weights
+    decay: float = 0.1  # weight decay
     ema: float = 0.998
-    watch: tuple[Share, ...] = ()  # what decoding accuracy is measured on while training, on validation problems
-    problems: int = 128  # of each
-    looks: int = 4  # how often in a training
-    length: int = 64  # at which it is measured
+    watch: tuple[Share, ...] = ()  # families whose decoding accuracy is measured during training
+    problems: int = 128  # validation problems per family
+    looks: int = 4  # measurements per training
+    length: int = 64  # of decoded answers
     vocab: int = 1024
     seed: int = 0
 
@@ -48,8 +48,8 @@ class Recipe:
 TINY = Recipe(
     name="tiny",
     shape=Shape(width=384, layers=7, heads=6, hidden=1024, vocab=1024, context=512, theta=10_000.0),
-    # Sudoku's 288 grids, the programs and the word problems are learnt quickly, arithmetic and Countdown slowly: the
-    # weights keep every family short of perfect, which leaves a search something to find.
+    # Sudoku, programs and word problems are learnt quickly, arithmetic and Countdown slowly. The weights keep every
+    # family below perfect accuracy, which leaves room for search.
     mix=(
         Share("countdown", 3, 10.0),
         Share("countdown", 4, 28.0),
