@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Any, ClassVar
@@ -74,14 +74,11 @@ def _read(text: str) -> str | None:
 
 def solve(numbers: Sequence[int], target: int) -> str:
     """The first expression that reaches the target, over all orders, signs and both bracketings of three numbers."""
-    return next((text for text in _expressions(numbers) if not fault(text, numbers, target)), "")
-
-
-def _expressions(numbers: Sequence[int]) -> Iterator[str]:
-    for a, b, c in permutations(numbers):
-        for first, second in product("+-*/", repeat=2):
-            yield f"({a}{first}{b}){second}{c}"
-            yield f"{a}{first}({b}{second}{c})"
+    for (a, b, c), first, second in product(permutations(numbers), "+-*/", "+-*/"):
+        for text in (f"({a}{first}{b}){second}{c}", f"{a}{first}({b}{second}{c})"):
+            if not fault(text, numbers, target):
+                return text
+    return ""
 
 
 def fault_d1(text: str, numbers: Sequence[int], target: int) -> str:

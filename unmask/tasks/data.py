@@ -16,6 +16,9 @@ from unmask.errors import UnmaskError
 VARIABLE = "UNMASK_DATA"
 
 
+_HINT = f"give a folder that holds the benchmark files with --data DIR or {VARIABLE}"
+
+
 @dataclass(frozen=True)
 class Dataset:
     local: str  # path under the data folder
@@ -25,18 +28,15 @@ class Dataset:
     def rows(self) -> list[Any]:
         folder = os.environ.get(VARIABLE)
         if folder:
-            return read(self._local(Path(folder)))
+            path = Path(folder) / self.local
+            if not path.is_file():
+                raise UnmaskError(f"no {self.local} in the data folder {folder}: {_HINT}")
+            return read(path)
         if not self.repo:
             raise UnmaskError(f"{self.local} is not on the hub: {_HINT}")
-        return [row for name in self.remote for row in read(self._remote(name))]
+        return [row for name in self.remote for row in read(self._download(name))]
 
-    def _local(self, folder: Path) -> Path:
-        path = folder / self.local
-        if not path.is_file():
-            raise UnmaskError(f"no {self.local} in the data folder {folder}: {_HINT}")
-        return path
-
-    def _remote(self, name: str) -> Path:
+    def _download(self, name: str) -> Path:
         from huggingface_hub import hf_hub_download
 
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # hides its retries
@@ -47,9 +47,6 @@ class Dataset:
             raise UnmaskError(f"{self.repo} could not be fetched from the hub ({kind}): {_HINT}") from error
 
 
-_HINT = f"give a folder that holds the benchmark files with --data DIR or {VARIABLE}"
-
-
 def use(folder: str | Path) -> None:
     """Read from this folder from now on, in this process and its children."""
     if not Path(folder).is_dir():
@@ -58,23 +55,19 @@ def use(folder: str | Path) -> None:
 
 
 def read(path: Path) -> list[Any]:
+    """One dictionary per record, except in JSON files, which hold any list."""
     try:
-        return _read(path)
+        if path.suffix == ".parquet":
+            return _parquet(path)
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+        if path.suffix == ".json":
+            return json.loads(text)
+        if path.suffix == ".csv":
+            return list(csv.DictReader(text.splitlines()))
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
     except (OSError, ValueError) as error:
         raise UnmaskError(f"{path} cannot be read: {error}") from error
-
-
-def _read(path: Path) -> list[Any]:
-    """One dictionary per record, except in JSON files, which hold any list."""
-    if path.suffix == ".parquet":
-        return _parquet(path)
-    raw = path.read_bytes()
-    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
-    if path.suffix == ".json":
-        return json.loads(text)
-    if path.suffix == ".csv":
-        return list(csv.DictReader(text.splitlines()))
-    return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
 def _parquet(path: Path) -> list[Any]:

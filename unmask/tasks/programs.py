@@ -61,10 +61,9 @@ def both(rng: Random, low: int = -9, high: int = 25) -> Piece:
     """One condition of each sort, so that neither makes the other redundant."""
     left, right = divides(rng), compares(rng, "x", low, high)
     word = choose(rng, ("and", "or"))
+    join = all if word == "and" else any
     text, code = f"{left.text} {word} {right.text}", f"{left.code} {word} {right.code}"
-    if word == "and":
-        return Piece(text, code, lambda x: left.apply(x) and right.apply(x))
-    return Piece(text, code, lambda x: left.apply(x) or right.apply(x))
+    return Piece(text, code, lambda x: join((left.apply(x), right.apply(x))))
 
 
 def draw_test(rng: Random, level: int, low: int = -9, high: int = 25) -> Piece:

@@ -27,21 +27,11 @@ def fits(puzzle: str, grid: str) -> bool:
 
 def solutions(puzzle: str) -> list[str]:
     """Every completion of a puzzle, smallest first."""
-    grids = _matching(puzzle)
-    return [grid for place, grid in enumerate(GRIDS) if grids >> place & 1]
-
-
-def unique(puzzle: str) -> bool:
-    return _matching(puzzle).bit_count() == 1
-
-
-def _matching(puzzle: str) -> int:
-    """The grids that keep the puzzle's digits, as a bit set."""
-    grids = _ALL
+    bits = _ALL
     for cell, digit in enumerate(puzzle):
         if digit != "0":
-            grids &= _WITH[cell].get(digit, 0)
-    return grids
+            bits &= _WITH[cell].get(digit, 0)
+    return [grid for place, grid in enumerate(GRIDS) if bits >> place & 1]
 
 
 def _fill(grid: str) -> Iterator[str]:
