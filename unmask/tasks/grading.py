@@ -19,8 +19,7 @@ ENDLESS = 20_000  # problems of a generated family that are searched
 @dataclass(frozen=True)
 class Submission:
     line: int
-    name: str  # an id or a question
-    by: str  # which of the two
+    key: tuple[str, str]  # "id" or "question", and its text
     text: str
 
 
@@ -89,7 +88,7 @@ def _output(line: str, number: int) -> Submission:
         name = str(name)
     if not isinstance(name, str):
         raise UnmaskError(f'line {number} names no problem: "id" or "question" is a text')
-    return Submission(number, name if by == "id" else _plain(name), by, entry["output"])
+    return Submission(number, (by, name if by == "id" else _plain(name)), entry["output"])
 
 
 def match(task: Task, outputs: Sequence[Submission]) -> list[Problem]:
@@ -98,7 +97,7 @@ def match(task: Task, outputs: Sequence[Submission]) -> list[Problem]:
     lines: dict[str, int] = {}
     problems: list[Problem] = []
     for output in outputs:
-        matches = known.get((output.by, output.name), [])
+        matches = known.get(output.key, [])
         if not matches:
             raise UnmaskError(_unknown(output, known))
         if len(matches) > 1:
@@ -118,26 +117,27 @@ def _index(task: Task, outputs: Sequence[Submission]) -> Index:
     """Problems by id and by question; an endless family is searched until every output has its problem."""
     problems = task.problems()
     finite = isinstance(problems, Sequence)
-    missing = {(output.by, output.name) for output in outputs}
+    missing = {output.key for output in outputs}
     known: Index = {}
     for problem in problems if finite else islice(problems, ENDLESS):
-        for name in (("id", problem.id), ("question", _plain(problem.question))):
-            same = known.setdefault(name, [])
+        for key in (("id", problem.id), ("question", _plain(problem.question))):
+            same = known.setdefault(key, [])
             if all(other.id != problem.id for other in same):
                 same.append(problem)
-            missing.discard(name)
+            missing.discard(key)
         if not finite and not missing:
             break
     return known
 
 
 def _unknown(output: Submission, known: Index) -> str:
-    if output.by == "question":
-        return f"line {output.line}: this task has no problem that asks {output.name[:60]!r}"
-    ids = [name for by, name in known if by == "id"]
-    hint = nearest(output.name, ids) if len(ids) < 2000 else ""
+    kind, name = output.key
+    if kind == "question":
+        return f"line {output.line}: this task has no problem that asks {name[:60]!r}"
+    ids = [problem_id for kind, problem_id in known if kind == "id"]
+    hint = nearest(name, ids) if len(ids) < 2000 else ""
     hint = hint if hint.startswith("did you") else f"ids look like {ids[0]!r}"
-    return f"line {output.line}: this task has no problem {output.name[:60]!r}: {hint}"
+    return f"line {output.line}: this task has no problem {name[:60]!r}: {hint}"
 
 
 def _plain(question: str) -> str:

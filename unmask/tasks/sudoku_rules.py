@@ -18,20 +18,18 @@ PEERS = tuple(frozenset(other for unit in UNITS if cell in unit for other in uni
 
 def fits(puzzle: str, grid: str) -> bool:
     """Whether the grid is full, keeps every given digit and obeys the rules."""
-    if len(grid) != 16 or len(puzzle) != 16:
-        return False
-    if any(given not in ("0", cell) for given, cell in zip(puzzle, grid, strict=True)):
+    if len(grid) != 16 or len(puzzle) != 16 or not _keeps(puzzle, grid):
         return False
     return all({grid[cell] for cell in unit} == set("1234") for unit in UNITS)
 
 
 def solutions(puzzle: str) -> list[str]:
     """Every completion of a puzzle, smallest first."""
-    bits = _ALL
-    for cell, digit in enumerate(puzzle):
-        if digit != "0":
-            bits &= _WITH[cell].get(digit, 0)
-    return [grid for place, grid in enumerate(GRIDS) if bits >> place & 1]
+    return [grid for grid in GRIDS if _keeps(puzzle, grid)]
+
+
+def _keeps(puzzle: str, grid: str) -> bool:
+    return all(given in ("0", cell) for given, cell in zip(puzzle, grid, strict=False))
 
 
 def _fill(grid: str) -> Iterator[str]:
@@ -45,8 +43,3 @@ def _fill(grid: str) -> Iterator[str]:
 
 
 GRIDS = tuple(_fill(""))
-_ALL = (1 << len(GRIDS)) - 1
-_WITH = tuple(
-    {digit: sum(1 << place for place, grid in enumerate(GRIDS) if grid[cell] == digit) for digit in "1234"}
-    for cell in range(16)
-)
