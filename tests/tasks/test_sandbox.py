@@ -207,17 +207,17 @@ def test_printing_a_gigabyte_costs_nothing_and_changes_nothing():
 
 
 def test_two_programs_at_once_keep_their_verdicts():
-    made: dict[int, bool] = {}
+    verdicts: dict[int, bool] = {}
 
     def one(n: int) -> None:
-        made[n] = judge(f(f"return x + {n % 2}"), limits=Limits(seconds=10)).right
+        verdicts[n] = judge(f(f"return x + {n % 2}"), limits=Limits(seconds=10)).right
 
     threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert made == {n: n % 2 == 1 and holds() for n in range(8)}
+    assert verdicts == {n: n % 2 == 1 and holds() for n in range(8)}
 
 
 VALUES = "[None, True, -3, 2**200, 0.1, float('inf'), 1j, 'é\\ud800', b'x', (1, [2, {3}], {4: (5,)}), frozenset({6})]"

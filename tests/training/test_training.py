@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from unmask.models.transformer import Shape
 from unmask.training import make, recipe
 from unmask.training.batches import batches
 from unmask.training.evaluate import evaluate
-from unmask.training.make import draw_validation
 from unmask.training.objective import LEAST, corrupt
 from unmask.training.recipe import RECIPES, TINY, Share
 from unmask.training.tokenizer import END, MASK, learn, special
@@ -109,8 +109,8 @@ def test_the_embedded_model_is_small_and_solves_countdown_it_never_saw() -> None
     sizes = [path.stat().st_size for path in folder.iterdir()]
     assert max(sizes) <= 15 * 2**20
     assert sum(sizes) <= 30 * 2**20
-    validation = draw_validation(dataclasses.replace(TINY, watch=(Share("countdown", 3),), problems=8))[0]
-    result = evaluate(model, validation.task, validation.problems, LowConfidence(), 64)
+    task = Share("countdown", 3).task("validation")
+    result = evaluate(model, task, list(islice(task.problems(), 8)), LowConfidence(), 64)
     assert result.accuracy >= 0.5  # 84 % over 256 validation problems
     assert result.rows == 32
 
@@ -133,6 +133,7 @@ def test_a_nano_model_learns_its_task(tmp_path: Path) -> None:
     nano = recipe("nano")
     folder = make(nano, tmp_path, CPU)
     assert folder is not None
-    validation = draw_validation(nano)[0]
-    result = evaluate(load_folder(folder), validation.task, validation.problems, LowConfidence(), nano.length)
+    task = nano.watch[0].task("validation")
+    problems = list(islice(task.problems(), nano.problems))
+    result = evaluate(load_folder(folder), task, problems, LowConfidence(), nano.length)
     assert result.accuracy > 0.25  # four blanks filled by chance: 1 in 256

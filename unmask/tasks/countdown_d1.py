@@ -55,10 +55,8 @@ class CountdownD1(Benchmark):
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         answer = self.answer(text, metric)
-        if answer is None:
-            return grade_of(False, None)
         check = fault_d1 if metric == "d1" else fault
-        note = check(answer, problem.data["numbers"], problem.data["target"])
+        note = check(answer or "", problem.data["numbers"], problem.data["target"])
         return grade_of(not note, answer, note)
 
 

@@ -6,8 +6,9 @@ import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 LONGEST = 500  # characters; keeps a hostile expression cheap
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TOKEN = re.compile(r"(0|[1-9][0-9]*|[-+*/()])[ \t\r\n]*")
@@ -27,16 +28,7 @@ class ExpressionError(ValueError):
 def value(text: str) -> tuple[Fraction, list[int]]:
     """The exact value and the numbers used, in the order they were written."""
     postfix = parse(text)
-    stack: list[Fraction] = []
-    for item in postfix:
-        if isinstance(item, int):
-            stack.append(Fraction(item))
-        else:
-            right, left = stack.pop(), stack.pop()
-            if item == "/" and right == 0:
-                raise ExpressionError("division by zero")
-            stack.append(OPERATIONS[item](left, right))
-    return stack[0], [item for item in postfix if isinstance(item, int)]
+    return _fold(postfix, Fraction, _apply), [item for item in postfix if isinstance(item, int)]
 
 
 def tidy(text: str) -> str:
@@ -45,17 +37,26 @@ def tidy(text: str) -> str:
     A text that is not an expression stays as it is.
     """
     try:
-        postfix = parse(text)
+        return _fold(parse(text), lambda number: (str(number), 3), join)[0]
     except ExpressionError:
         return text
-    stack: list[tuple[str, int]] = []  # text, rank of its outermost sign
+
+
+def _fold(postfix: list[int | str], leaf: Callable[[int], T], node: Callable[[T, str, T], T]) -> T:
+    stack: list[T] = []
     for item in postfix:
         if isinstance(item, int):
-            stack.append((str(item), 3))
+            stack.append(leaf(item))
         else:
             right, left = stack.pop(), stack.pop()
-            stack.append(join(left, item, right))
-    return stack[0][0]
+            stack.append(node(left, item, right))
+    return stack[0]
+
+
+def _apply(left: Fraction, sign: str, right: Fraction) -> Fraction:
+    if sign == "/" and right == 0:
+        raise ExpressionError("division by zero")
+    return OPERATIONS[sign](left, right)
 
 
 def join(left: tuple[str, int], sign: str, right: tuple[str, int]) -> tuple[str, int]:

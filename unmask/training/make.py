@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer
@@ -18,7 +18,6 @@ from unmask.models import Model
 from unmask.models.checkpoint import save_folder, write_json
 from unmask.models.network import Network
 from unmask.models.text import Subwords
-from unmask.tasks import Problem, Task
 from unmask.training.evaluate import evaluate
 from unmask.training.loop import TrainingState, resume, save, train
 from unmask.training.plot import draw_curves
@@ -46,12 +45,11 @@ def make(
     tokenizer = _tokenizer(recipe, out)
     state = resume(recipe, device, out)
     every = max(1, recipe.steps // 100)
-    validation = draw_validation(recipe)
 
     def log() -> None:
         entry = state.history[-1]
         if state.step * recipe.looks // recipe.steps > (state.step - every) * recipe.looks // recipe.steps:
-            entry |= measure(model_of(state, tokenizer), validation)
+            entry |= measure(model_of(state, tokenizer), recipe)
             save(state, out)
         report(entry)
         _write_log(state, out)
@@ -87,25 +85,7 @@ def model_of(state: TrainingState, tokenizer: Tokenizer) -> Model:
     return Model(state.recipe.name, network, Subwords(tokenizer, TEMPLATE), frozenset({special(tokenizer, END)}))
 
 
-class Validation(NamedTuple):
-    """Validation problems of one share of the recipe."""
-
-    name: str
-    task: Task
-    problems: list[Problem]
-    length: int
-
-
-def draw_validation(recipe: Recipe) -> list[Validation]:
-    sets = []
-    for share in recipe.watch:
-        task = share.task("validation")
-        problems = list(islice(task.problems(), recipe.problems))
-        sets.append(Validation(f"{share.family}({share.level})", task, problems, share.length or recipe.length))
-    return sets
-
-
-def measure(model: Model, validation: list[Validation]) -> dict[str, Any]:
+def measure(model: Model, recipe: Recipe) -> dict[str, Any]:
     """Accuracy by low-confidence, and the headroom of a search: pass@1 and pass@8 of tempered samples.
 
     These figures guide training and are not results: on a GPU they are computed in TF32.
@@ -113,7 +93,9 @@ def measure(model: Model, validation: list[Validation]) -> dict[str, Any]:
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     accuracy, headroom = {}, {}
-    for name, task, problems, length in validation:
+    for share in recipe.watch:
+        name, task, length = f"{share.family}({share.level})", share.task("validation"), share.length or recipe.length
+        problems = list(islice(task.problems(), recipe.problems))
         accuracy[name] = evaluate(model, task, problems, LowConfidence(), length).accuracy
         samples = evaluate(model, task, problems, BestOf(COVER, LowConfidence(temperature=0.8)), length).every
         once = sum(map(sum, samples)) / (COVER * len(problems))
