@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from operator import add, mul, sub, truediv
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 LONGEST = 500  # characters; keeps a hostile expression cheap
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TOKEN = re.compile(r"(0|[1-9][0-9]*|[-+*/()])[ \t\r\n]*")
-OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-}
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul, "/": truediv}
 _RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable
+from operator import add, floordiv, ge, gt, le, lt, mod, mul, sub
 from typing import Any
 
 BITS = 256  # the widest integer
-_ORDER: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
-_ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
+_ORDER: dict[type, Callable[..., bool]] = {ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge}
+_ARITHMETIC: dict[type, Callable[[int, int], int]] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
+    ast.FloorDiv: floordiv,
+    ast.Mod: mod,
+    ast.Pow: pow,
 }
 
 
