@@ -30,23 +30,23 @@ PUZZLE = Problem("p", "q", "", {"puzzle": "3102200002100320", "solution": "31422
     [("gsm8k", 1319), ("math500", 500), ("countdown-d1", 256), ("sudoku-d1", 500), ("sudoku-d1(subset=d1)", 256)],
 )
 def test_gold_is_right_on_every_problem(data: Path, spec: str, count: int):
-    made = task.make(spec)
-    problems = list(made.problems())
+    benchmark = task.make(spec)
+    problems = list(benchmark.problems())
     assert len(problems) == len({problem.id for problem in problems}) == count
-    assert all(made.grade(problem, problem.gold).right for problem in problems)
-    wrong = [problem for problem in problems if not made.grade(problem, problem.gold, "d1").right]
+    assert all(benchmark.grade(problem, problem.gold).right for problem in problems)
+    wrong = [problem for problem in problems if not benchmark.grade(problem, problem.gold, "d1").right]
     assert all(spec == "gsm8k" and problem.data["answer"].startswith("-") for problem in wrong)
     assert len(wrong) == (2 if spec == "gsm8k" else 0)
 
 
 @pytest.mark.parametrize("spec", ["gsm8k", "math500", "countdown-d1", "sudoku-d1"])
 def test_empty_and_cut_answers_are_wrong(data: Path, spec: str):
-    made = task.make(spec)
-    for problem in list(made.problems())[::50]:
+    benchmark = task.make(spec)
+    for problem in list(benchmark.problems())[::50]:
         cut = problem.gold[: problem.gold.index(">") + 4]
         for text in ("", " ", "<reasoning>", "<answer></answer>", "\\boxed{}", "<answer>", "</answer>", cut):
             for metric in METRICS:
-                assert not made.grade(problem, text, metric).right, text
+                assert not benchmark.grade(problem, text, metric).right, text
 
 
 MARKS = ["\\boxed{", "}", "{", "<answer>", "</answer>", "```", "\n", " ", "-", "1,200", ".", "/", "**", "//", "(", ")"]
@@ -72,12 +72,12 @@ pieces = st.lists(st.sampled_from([*MARKS, *ODD]) | st.text(max_size=5)).map("".
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pieces)
 def test_no_text_raises_and_reading_is_repeatable(text: str):
-    for made, problem in ((GSM8K, number("18")), (COUNTDOWN, THREE), (SUDOKU, PUZZLE)):
+    for benchmark, problem in ((GSM8K, number("18")), (COUNTDOWN, THREE), (SUDOKU, PUZZLE)):
         for metric in METRICS:
-            grade = made.grade(problem, text, metric)
+            grade = benchmark.grade(problem, text, metric)
             assert 0 <= grade.score <= 1
-            assert grade.answer == made.answer(text, metric)
-        assert made.key(text) == made.key(text)
+            assert grade.answer == benchmark.answer(text, metric)
+        assert benchmark.key(text) == benchmark.key(text)
     MATH.grade(number("18"), text, "d1")
     normalise(text)
     MATH.key(text)
@@ -102,10 +102,10 @@ LONG = [
 
 @pytest.mark.parametrize("text", LONG, ids=lambda text: text[:8].strip() or "spaces")
 def test_a_million_characters_are_read_quickly(text: str):
-    for made, problem in ((GSM8K, number("18")), (COUNTDOWN, THREE), (SUDOKU, PUZZLE), (MATH, number("18"))):
+    for benchmark, problem in ((GSM8K, number("18")), (COUNTDOWN, THREE), (SUDOKU, PUZZLE), (MATH, number("18"))):
         for metric in METRICS:
-            assert not made.grade(problem, text, metric).right
-            assert not made.grade(problem, f"<answer>{text}</answer>", metric).right
+            assert not benchmark.grade(problem, text, metric).right
+            assert not benchmark.grade(problem, f"<answer>{text}</answer>", metric).right
 
 
 @pytest.mark.parametrize(
@@ -175,22 +175,22 @@ def test_latex_is_compared_by_spelling_and_by_meaning(gold: str, text: str, ours
     assert MATH.grade(number(gold), text, "d1").right == d1
 
 
-def test_meaning_is_asked_from_any_thread_and_given_up_on():
-    said: dict[str, bool] = {}
+def test_meaning_is_compared_from_any_thread_and_with_a_time_limit():
+    equal: dict[str, bool] = {}
 
     def ask(answer: str) -> None:
-        said[answer] = symbolic.equal("\\frac{1}{2}", answer)
+        equal[answer] = symbolic.equal("\\frac{1}{2}", answer)
 
-    asked = ["0.50", "10^{10^{10^{10}}}", "\\frac{2}{4}", "\\frac{"]
-    threads = [threading.Thread(target=ask, args=(answer,)) for answer in asked]
+    answers = ["0.50", "10^{10^{10^{10}}}", "\\frac{2}{4}", "\\frac{"]
+    threads = [threading.Thread(target=ask, args=(answer,)) for answer in answers]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not said["10^{10^{10^{10}}}"]
-    assert not said["\\frac{"]
-    assert said["0.50"]
-    assert said["\\frac{2}{4}"]
+    assert not equal["10^{10^{10^{10}}}"]
+    assert not equal["\\frac{"]
+    assert equal["0.50"]
+    assert equal["\\frac{2}{4}"]
     assert symbolic.equal("\\frac{1}{2}", "\\frac{2}{4}")
 
 
@@ -289,7 +289,7 @@ def test_a_changed_given_digit_is_wrong_for_us():
 
 
 @pytest.mark.parametrize(
-    ("made", "one", "other"),
+    ("benchmark", "left", "right"),
     [
         (GSM8K, "\\boxed{1,200}", "<answer>1200</answer>"),
         (MATH, "\\boxed{\\dfrac12}", "\\boxed{\\frac{1}{2}}"),
@@ -297,6 +297,6 @@ def test_a_changed_given_digit_is_wrong_for_us():
         (SUDOKU, f"<answer>{GRID}</answer>", "<answer>3142 2431 4213 1324</answer>"),
     ],
 )
-def test_outputs_with_one_answer_vote_together(made, one: str, other: str):
-    assert made.key(one) == made.key(other)
-    assert made.key("nothing") == "nothing"
+def test_outputs_with_the_same_answer_vote_together(benchmark, left: str, right: str):
+    assert benchmark.key(left) == benchmark.key(right)
+    assert benchmark.key("nothing") == "nothing"

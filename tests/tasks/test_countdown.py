@@ -58,11 +58,11 @@ def test_steps_are_positive_whole_numbers_that_chain():
         for step in steps:
             match = re.fullmatch(r"(\d+)([-+*/])(\d+)=(\d+)", step)
             assert match
-            left, right, made = int(match[1]), int(match[3]), int(match[4])
+            left, right, result = int(match[1]), int(match[3]), int(match[4])
             held.remove(left)
             held.remove(right)
-            held.append(made)
-            assert made > 0
+            held.append(result)
+            assert result > 0
             wanted = {"+": left + right, "-": left - right, "*": left * right, "/": left / right}
-            assert made == wanted[match[2]]
+            assert result == wanted[match[2]]
         assert held == [problem.data["target"]]

@@ -18,7 +18,7 @@ expressions = st.recursive(
 
 
 @pytest.mark.parametrize(
-    ("text", "worth", "used"),
+    ("text", "value", "used"),
     [
         ("87-28+35", 94, [87, 28, 35]),
         (" ( 87 - 28 ) + 35\n", 94, [87, 28, 35]),
@@ -30,8 +30,8 @@ expressions = st.recursive(
         ("0*5", 0, [0, 5]),
     ],
 )
-def test_values_are_exact(text, worth, used):
-    assert expression.value(text) == (worth, used)
+def test_values_are_exact(text, value, used):
+    assert expression.value(text) == (value, used)
 
 
 NOT_ARITHMETIC = """
@@ -65,11 +65,11 @@ def test_the_longest_expression_is_read_quickly():
 @given(expressions)
 def test_tidying_keeps_value_and_numbers(text):
     try:
-        worth = expression.value(text)
+        value = expression.value(text)
     except expression.ExpressionError:
         return
     tidied = expression.tidy(text)
-    assert expression.value(tidied) == worth
+    assert expression.value(tidied) == value
     assert expression.tidy(tidied) == tidied
 
 

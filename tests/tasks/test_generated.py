@@ -56,21 +56,21 @@ HOSTILE = [
 
 
 def family(name: str, level: int | None = None, split: Split = "test", seed: int = 0) -> Generated:
-    made = task.make(name, split=split, seed=seed, **({} if level is None else {"level": level}))
-    assert isinstance(made, Generated)
-    return made
+    generated = task.make(name, split=split, seed=seed, **({} if level is None else {"level": level}))
+    assert isinstance(generated, Generated)
+    return generated
 
 
 def canonical(name: str, problem: Problem) -> str:
-    """What a problem is, read from its text alone: two texts of one problem must not fall into two splits."""
+    """What a problem is, read from its text alone: two texts of the same problem must not be in two splits."""
     if name == "countdown":
         *numbers, target = re.findall(r"\d+", problem.question)
         return f"{sorted(map(int, numbers))} {target}"
     if name == "mini-gsm":
         return problem.gold.rpartition("\n")[0]
     if name == "mini-code":
-        told, *_ = problem.question.split(">>>")
-        return problem.question if "Find the numbers" in told else told
+        text, *_ = problem.question.split(">>>")
+        return problem.question if "Find the numbers" in text else text
     return " ".join(problem.question.split())
 
 
@@ -80,25 +80,25 @@ def test_the_families_are_registered():
 
 @pytest.mark.parametrize(("name", "level"), LEVELS)
 def test_gold_grades_right(name, level):
-    made = family(name, level, "train")
+    generated = family(name, level, "train")
     rng = Random(level)
     for _ in range(150):
-        problem = made.draw(rng)
-        grade = made.grade(problem, problem.gold)
+        problem = generated.draw(rng)
+        grade = generated.grade(problem, problem.gold)
         assert grade.right, (problem, grade)
         assert grade.score == 1
-        assert made.grade(problem, f"  {problem.gold}\n").right
+        assert generated.grade(problem, f"  {problem.gold}\n").right
 
 
 @pytest.mark.parametrize(("name", "level"), LEVELS)
 def test_texts_are_short_and_plain(name, level):
-    made = family(name, level, "train")
-    for problem in islice(made.problems(), 150):
+    generated = family(name, level, "train")
+    for problem in islice(generated.problems(), 150):
         size = len(re.findall(r"\d|</?answer>| ?[A-Za-z]+|\\boxed|\n *|.", problem.gold))
         assert size <= LONGEST_GOLD[name]
         assert problem.gold.isascii()
         assert problem.question.isascii()
-        assert made.messages(problem) == [{"role": "user", "content": problem.question}]
+        assert generated.messages(problem) == [{"role": "user", "content": problem.question}]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -118,49 +118,49 @@ def test_a_level_told_to_the_end_ends():
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_cut_off_gold_grades_wrong(name):
-    made = family(name)
+    generated = family(name)
     rng = Random(3)
-    for problem in islice(made.problems(), 40):
+    for problem in islice(generated.problems(), 40):
         cut = problem.gold[: rng.randrange(len(problem.gold))]
-        assert not made.grade(problem, cut).right, (problem, cut)
+        assert not generated.grade(problem, cut).right, (problem, cut)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_hostile_answers_grade_wrong(name):
-    made = family(name)
-    problem = next(iter(made.problems()))
+    generated = family(name)
+    problem = next(iter(generated.problems()))
     for text in HOSTILE:
-        grade = made.grade(problem, text)
+        grade = generated.grade(problem, text)
         assert not grade.right
         assert grade.note
-        assert made.key(text) is not None
+        assert generated.key(text) is not None
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 @settings(max_examples=60, deadline=None)
 @given(text=st.text(max_size=200) | st.text("0123456789+-*/()<>answer{}\\boxed \n:=defx[]", max_size=80))
 def test_any_answer_is_graded(name, text):
-    made = family(name)
-    problem = next(iter(made.problems()))
-    for said in (text, f"<answer>{text}</answer>", f"\\boxed{{{text}}}", f"def f(xs):\n return {text}"):
-        assert 0 <= made.grade(problem, said).score <= 1
-        assert isinstance(made.key(said), str)
+    generated = family(name)
+    problem = next(iter(generated.problems()))
+    for output in (text, f"<answer>{text}</answer>", f"\\boxed{{{text}}}", f"def f(xs):\n return {text}"):
+        assert 0 <= generated.grade(problem, output).score <= 1
+        assert isinstance(generated.key(output), str)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_gold_of_another_problem_is_wrong(name):
-    made = family(name)
-    one, *others = islice(made.problems(), 9)
-    other = next(p for p in others if p.gold.split("\n")[-1] != one.gold.split("\n")[-1])
-    assert not made.grade(one, other.gold).right
+    generated = family(name)
+    first, *others = islice(generated.problems(), 9)
+    other = next(p for p in others if p.gold.split("\n")[-1] != first.gold.split("\n")[-1])
+    assert not generated.grade(first, other.gold).right
 
 
 def disjoint(name: str, level: int, train: int, others: int) -> None:
     forms: dict[Split, set[int]] = {}
     for split in SPLITS:
-        made, rng = family(name, level, split), Random(17)
+        generated, rng = family(name, level, split), Random(17)
         count = train if split == "train" else others
-        forms[split] = {hash(canonical(name, made.draw(rng))) for _ in range(count)}
+        forms[split] = {hash(canonical(name, generated.draw(rng))) for _ in range(count)}
     assert not forms["train"] & forms["validation"]
     assert not forms["train"] & forms["test"]
     assert not forms["validation"] & forms["test"]
@@ -178,10 +178,10 @@ def test_splits_do_not_meet_over_a_million_draws(name):
 
 
 def test_a_twentieth_is_test_and_a_twentieth_validation():
-    rng, made = Random(0), family("mini-math")
-    found = [split_of(mark_of("mini-math", made.sketch(rng).form)) for _ in range(4000)]
-    assert 130 < found.count("test") < 270
-    assert 130 < found.count("validation") < 270
+    rng, generated = Random(0), family("mini-math")
+    splits = [split_of(mark_of("mini-math", generated.sketch(rng).form)) for _ in range(4000)]
+    assert 130 < splits.count("test") < 270
+    assert 130 < splits.count("validation") < 270
 
 
 def test_published_problems_are_never_trained_on():
@@ -199,5 +199,5 @@ def test_levels_and_splits_out_of_range_are_refused(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_task_is_made_from_its_text(name):
-    made = family(name, seed=4)
-    assert task.make(task.spec(made)) == made
+    generated = family(name, seed=4)
+    assert task.make(task.spec(generated)) == generated

@@ -18,18 +18,18 @@ def lines(problems, key: str = "id") -> list[str]:
 
 @pytest.mark.parametrize("key", ["id", "question"])
 def test_order_and_subset_are_free(data: Path, key: str):
-    made = task.make("gsm8k")
-    some = list(made.problems())[::-100]
-    report = grading.grade(made, lines(some, key))
-    assert [problem.id for problem in report.problems] == [problem.id for problem in some]
-    assert report.accuracy == 100
+    graded_task = task.make("gsm8k")
+    some = list(graded_task.problems())[::-100]
+    scores = grading.grade(graded_task, lines(some, key))
+    assert [problem.id for problem in scores.problems] == [problem.id for problem in some]
+    assert scores.accuracy == 100
 
 
 def test_generated_families_are_graded_too():
-    made = task.make("countdown")
-    stream = iter(made.problems())
+    graded_task = task.make("countdown")
+    stream = iter(graded_task.problems())
     some = [next(stream) for _ in range(20)]
-    assert grading.grade(made, lines(some)[::-1]).right == 20
+    assert grading.grade(graded_task, lines(some)[::-1]).right == 20
 
 
 GOOD = '{"id": "countdown-d1/0", "output": ""}'
@@ -44,7 +44,7 @@ GOOD = '{"id": "countdown-d1/0", "output": ""}'
         (['{"id": "countdown-d1/0"}'], "line 1 has no text under"),
         (['{"output": "x"}'], "line 1 names no problem"),
         (["", '{"id": "countdown-d1/900", "output": ""}'], "line 2: this task has no problem 'countdown-d1/900'"),
-        (['{"question": "What", "output": ""}'], "no problem of this task asks 'What'"),
+        (['{"question": "What", "output": ""}'], "this task has no problem that asks 'What'"),
         ([GOOD, "", GOOD], "line 3 answers countdown-d1/0 again, after line 1"),
     ],
 )
@@ -54,10 +54,10 @@ def test_a_mistake_in_the_file_is_named_with_its_line(data: Path, file: list[str
 
 
 def test_a_question_that_two_problems_ask_needs_an_id(data: Path):
-    made = task.make("mbpp", allow_code=True, sandbox="rlimits")
+    graded_task = task.make("mbpp", allow_code=True, sandbox="rlimits")
     question = "Write a python function to count the number of squares in a rectangle."
-    with pytest.raises(UnmaskError, match="name the id instead"):
-        grading.grade(made, [json.dumps({"question": question, "output": ""})])
+    with pytest.raises(UnmaskError, match="give the id instead"):
+        grading.grade(graded_task, [json.dumps({"question": question, "output": ""})])
 
 
 def unmask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
@@ -65,8 +65,8 @@ def unmask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(sys, "argv", ["unmask", *words])
     with pytest.raises(SystemExit) as ended:
         main()
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out, said.err
+    printed = capsys.readouterr()
+    return int(ended.value.code or 0), printed.out, printed.err
 
 
 def test_the_command_ends_with_the_accuracy(data: Path, tmp_path: Path, capsys, monkeypatch):
@@ -79,10 +79,10 @@ def test_the_command_ends_with_the_accuracy(data: Path, tmp_path: Path, capsys, 
     monkeypatch.delenv(data_files.VARIABLE)
     monkeypatch.setattr(sys, "stdin", file.open())
     _, out, _ = unmask(capsys, monkeypatch, "grade", "--task", "sudoku-d1", "--data", str(data), "--json", "-")
-    report = json.loads(out)
-    assert report["accuracy"] == 75
-    assert [result["id"] for result in report["results"]] == [problem.id for problem in some]
-    assert report["results"][3] == {"id": some[3].id, "right": False, "score": 0.0, "answer": None, "note": "no answer"}
+    scores = json.loads(out)
+    assert scores["accuracy"] == 75
+    assert [result["id"] for result in scores["results"]] == [problem.id for problem in some]
+    assert scores["results"][3] == {"id": some[3].id, "right": False, "score": 0.0, "answer": None, "note": "no answer"}
 
 
 @pytest.mark.parametrize(
@@ -122,20 +122,20 @@ def test_missing_files_say_where_to_put_them(monkeypatch: pytest.MonkeyPatch, tm
         task.make("countdown-d1").problems()
 
 
-def test_the_hub_is_asked_when_there_is_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_the_hub_is_used_if_there_is_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.delenv(data_files.VARIABLE, raising=False)
     file = tmp_path / "test.jsonl"
     row = {"problem": "1+1?", "answer": "2", "subject": "Sums", "level": 1, "unique_id": "a"}
     file.write_text(json.dumps(row))
-    asked = []
+    requests = []
 
     def download(repo: str, name: str, repo_type: str) -> str:
-        asked.append((repo, name, repo_type))
+        requests.append((repo, name, repo_type))
         return str(file)
 
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
     assert [problem.id for problem in task.make("math500").problems()] == ["math500/a"]
-    assert asked == [("HuggingFaceH4/MATH-500", "test.jsonl", "dataset")]
+    assert requests == [("HuggingFaceH4/MATH-500", "test.jsonl", "dataset")]
 
     def fail(*args: object, **kwargs: object) -> str:
         raise ConnectionError
@@ -147,15 +147,15 @@ def test_the_hub_is_asked_when_there_is_no_folder(monkeypatch: pytest.MonkeyPatc
 
 def test_a_prompts_file_swaps_the_wording(tmp_path: Path):
     problem = next(iter(task.make("countdown").problems()))
-    ours = task.make("countdown-d1").messages(problem)
-    assert [message["role"] for message in ours] == ["user", "assistant"]
-    assert ours[0]["content"].endswith(problem.question)
-    assert ours[1]["content"] == "<reasoning>"
+    default = task.make("countdown-d1").messages(problem)
+    assert [message["role"] for message in default] == ["user", "assistant"]
+    assert default[0]["content"].endswith(problem.question)
+    assert default[1]["content"] == "<reasoning>"
     file = tmp_path / "prompts.json"
     file.write_text(json.dumps({"system": "S", "question": "{target} from {numbers} in \\boxed{}", "prefill": ""}))
-    theirs = task.make("countdown-d1", prompts=str(file)).messages(problem)
-    said = f"S\n\n{problem.data['target']} from {problem.data['numbers']} in \\boxed{{}}"
-    assert theirs == [{"role": "user", "content": said}]
+    replaced = task.make("countdown-d1", prompts=str(file)).messages(problem)
+    content = f"S\n\n{problem.data['target']} from {problem.data['numbers']} in \\boxed{{}}"
+    assert replaced == [{"role": "user", "content": content}]
 
 
 @pytest.mark.parametrize(

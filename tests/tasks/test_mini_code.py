@@ -37,25 +37,25 @@ def _noted(program: str, place: int) -> bool:
     return "#" in program[program.rfind("\n", 0, place) : place]
 
 
-def test_the_notes_of_a_told_function_are_true():
-    told = [p for p in islice(MiniCode(level=4).problems(), 80) if "Find the numbers" in p.question]
-    assert len(told) > 20
-    for problem in told:
+def test_the_comments_of_a_function_given_by_examples_are_true():
+    given = [p for p in islice(MiniCode(level=4).problems(), 80) if "Find the numbers" in p.question]
+    assert len(given) > 20
+    for problem in given:
         for note in re.findall(r"# (.*)", problem.gold):
             left, right = note.split("=")
             assert expression.value(left)[0] == int(right)
 
 
 def test_a_constant_off_by_one_is_nearly_always_caught():
-    made, rng = MiniCode(level=2), Random(0)
+    mini_code, rng = MiniCode(level=2), Random(0)
     missed = 0
-    for problem in islice(made.problems(), 150):
+    for problem in islice(mini_code.problems(), 150):
         spots = [spot for spot in re.finditer(r"\d+", problem.gold) if not _noted(problem.gold, spot.start())]
         if not spots:
             continue
         spot = rng.choice(spots)
         near = f"{problem.gold[: spot.start()]}{int(spot[0]) + 1}{problem.gold[spot.end() :]}"
-        missed += made.grade(problem, near).right
+        missed += mini_code.grade(problem, near).right
     assert missed < 10  # some are the same function: `range(8, n + 1)` with `x > 25`
 
 

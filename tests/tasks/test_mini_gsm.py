@@ -1,4 +1,4 @@
-"""Word problems: every line of the worked solution is true arithmetic on numbers the story has told."""
+"""Word problems: every line of the worked solution is true arithmetic on known numbers."""
 
 import re
 from itertools import islice
@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 from unmask.tasks import MiniGsm, Problem, expression
-from unmask.tasks.stories import SETTINGS
+from unmask.tasks.stories import SCENES
 
 PROBLEM = Problem("mini-gsm-0", "", "", {"result": 1200})
 
@@ -24,8 +24,8 @@ def test_lines_are_true_and_use_what_is_known(level):
         known |= {answer} if backward else set()
         for line in lines:
             left, right = line.split("=")
-            worth, used = expression.value(left)
-            assert worth == int(right) > 0
+            value, used = expression.value(left)
+            assert value == int(right) > 0
             assert set(used) <= known
             known.add(int(right))
         end = int(lines[-1].split("=")[1])
@@ -33,13 +33,13 @@ def test_lines_are_true_and_use_what_is_known(level):
 
 
 def test_half_of_the_stories_ask_how_it_began():
-    told = [problem.question for problem in islice(MiniGsm(split="train").problems(), 400)]
-    assert 130 < sum("at first?" in question for question in told) < 270
+    questions = [problem.question for problem in islice(MiniGsm(split="train").problems(), 400)]
+    assert 130 < sum("at first?" in question for question in questions) < 270
 
 
 def test_there_are_many_sentences_and_all_are_told():
-    told = sum(len(s.openings) + len(s.turns) + len(s.ends) for s in SETTINGS)
-    assert told > 80
+    sentences = sum(len(s.openings) + len(s.turns) + len(s.ends) for s in SCENES)
+    assert sentences > 80
     starts = {" ".join(p.question.split()[1:3]) for p in islice(MiniGsm(split="train").problems(), 2000)}
     assert len(starts) > 25
 

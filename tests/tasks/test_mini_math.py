@@ -20,13 +20,13 @@ def true(line: str) -> bool:
         left, right = right, left  # 482=96*5+2
     if match := re.fullmatch(rf"{SIGNED}\*{SIGNED}([+%]){SIGNED}", left):
         a, b, c = int(match[1]), int(match[2]), int(match[4])
-        worth = a * b + c if match[3] == "+" else a * b % c
+        value = a * b + c if match[3] == "+" else a * b % c
     else:
         match = re.fullmatch(rf"{SIGNED}([-+*/%]){SIGNED}", left)
         assert match, line
         a, b = int(match[1]), int(match[3])
-        worth = {"+": a + b, "-": a - b, "*": a * b, "/": Fraction(a, b or 1), "%": a % (b or 1)}[match[2]]
-    return worth == int(right)
+        value = {"+": a + b, "-": a - b, "*": a * b, "/": Fraction(a, b or 1), "%": a % (b or 1)}[match[2]]
+    return value == int(right)
 
 
 @pytest.mark.parametrize("kind", KINDS + FINDS, ids=lambda kind: kind.__name__)
@@ -51,12 +51,12 @@ def test_solutions_solve(level):
     rng = Random(level)
     for _ in range(50):
         for kind in (linear, proportion, root):
-            made = kind(rng, level)
-            equation = next(word for word in made.question.split() if "=" in word)
-            assert holds(equation.rstrip("."), int(made.answer)), made
-        made = system(rng, level)
-        one, two = re.findall(r"\S+=-?\d+", made.question)
-        assert any(holds(one, int(made.answer), y) and holds(two, int(made.answer), y) for y in range(-40, 41))
+            exercise = kind(rng, level)
+            equation = next(word for word in exercise.question.split() if "=" in word)
+            assert holds(equation.rstrip("."), int(exercise.answer)), exercise
+        exercise = system(rng, level)
+        one, two = re.findall(r"\S+=-?\d+", exercise.question)
+        assert any(holds(one, int(exercise.answer), y) and holds(two, int(exercise.answer), y) for y in range(-40, 41))
 
 
 @pytest.mark.parametrize("level", MiniMath.levels)
@@ -65,12 +65,14 @@ def test_what_was_found_is_the_only_answer(level):
     for _ in range(10):
         total, product = map(int, re.findall(r"\d+", pair(rng, level).question))
         assert len([a for a in range(total // 2 + 1) if a * (total - a) == product]) == 1
-        made = split(rng, level)
-        one, two = re.findall(r"\S+=\d+", made.question)
-        assert [x for x in range(99) for y in range(99) if holds(one, x, y) and holds(two, x, y)] == [int(made.answer)]
-        made = preimage(rng, level)
-        body, value = re.findall(r"f\(x\)=(\S+?)\.", made.question)
-        assert [x for x in range(1, 99) if holds(f"{body}={value}", x)] == [int(made.answer)]
+        exercise = split(rng, level)
+        one, two = re.findall(r"\S+=\d+", exercise.question)
+        assert [x for x in range(99) for y in range(99) if holds(one, x, y) and holds(two, x, y)] == [
+            int(exercise.answer)
+        ]
+        exercise = preimage(rng, level)
+        body, value = re.findall(r"f\(x\)=(\S+?)\.", exercise.question)
+        assert [x for x in range(1, 99) if holds(f"{body}={value}", x)] == [int(exercise.answer)]
         n = int(re.findall(r"\d+", squares(rng, level).question)[1])
         assert len([a for a in range(1, 60) for b in range(a, 60) if a * a + b * b == n]) == 1
 

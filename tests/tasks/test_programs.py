@@ -31,15 +31,15 @@ def holds() -> bool:
 
 
 def graded(spec: str, count: int, step: int = 1) -> None:
-    made = task.make(spec, allow_code=True)
-    problems = list(made.problems())
+    benchmark = task.make(spec, allow_code=True)
+    problems = list(benchmark.problems())
     assert len(problems) == count
     if not holds():
         with pytest.raises(UnmaskError, match="install bubblewrap"):
-            made.grade(problems[0], problems[0].gold)
+            benchmark.grade(problems[0], problems[0].gold)
         return
     with ThreadPoolExecutor(2) as pool:
-        grades = list(pool.map(lambda problem: made.grade(problem, problem.gold), problems[::step]))
+        grades = list(pool.map(lambda problem: benchmark.grade(problem, problem.gold), problems[::step]))
     assert [
         (problem.id, grade.note) for problem, grade in zip(problems[::step], grades, strict=True) if not grade.right
     ] == []
@@ -60,10 +60,10 @@ def test_every_canonical_program_passes(data: Path, spec: str, count: int):
 
 
 def test_programs_are_not_run_unasked():
-    made = task.make("humaneval")
+    benchmark = task.make("humaneval")
     with pytest.raises(UnmaskError, match="--allow-code"):
-        made.grade(ADD, "```python\ndef add(x): return sum(x)\n```")
-    assert not made.grade(ADD, "").right
+        benchmark.grade(ADD, "```python\ndef add(x): return sum(x)\n```")
+    assert not benchmark.grade(ADD, "").right
 
 
 RIGHT = [
@@ -99,8 +99,8 @@ def test_no_program_or_another_is_wrong(text: str):
 
 
 def test_the_grade_says_when_it_ran_with_less():
-    made = task.make("humaneval", allow_code=True, sandbox="rlimits")
-    grade = made.grade(ADD, RIGHT[0])
+    benchmark = task.make("humaneval", allow_code=True, sandbox="rlimits")
+    grade = benchmark.grade(ADD, RIGHT[0])
     assert grade.right
     assert grade.note == "ran under rlimits only"
 
@@ -110,10 +110,10 @@ def test_mbpp_reads_its_own_marks():
 
 
 def test_programs_that_differ_in_layout_vote_together():
-    made = task.make("mbpp")
+    benchmark = task.make("mbpp")
     one, other = "```python\ndef f( x ):\n    # a thought\n    return x\n```", "```\ndef f(x): return x\n```"
-    assert made.key(one) == made.key(other)
-    assert made.key("nothing") == "nothing"
+    assert benchmark.key(one) == benchmark.key(other)
+    assert benchmark.key("nothing") == "nothing"
 
 
 words = st.sampled_from(
@@ -148,7 +148,7 @@ def test_reading_never_raises(text: str):
     listing.tidy(text)
     for name in ("humaneval", "mbpp"):
         task.make(name).key(text)
-    task.make("humaneval").trial(ADD, text)  # type: ignore[attr-defined]
+    task.make("humaneval").program_test(ADD, text)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

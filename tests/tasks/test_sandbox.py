@@ -12,18 +12,18 @@ import pytest
 
 from unmask.errors import UnmaskError
 from unmask.tasks import sandbox
-from unmask.tasks.sandbox import Limits, Trial, Verdict
+from unmask.tasks.sandbox import Limits, ProgramTest, SandboxResult
 
 QUICK = Limits(seconds=2)
 
 
-def judge(program: str, test: str = "assert f(1) == 2", limits: Limits = QUICK) -> Verdict:
+def judge(program: str, test: str = "assert f(1) == 2", limits: Limits = QUICK) -> SandboxResult:
     """The verdict where there is a sandbox; where there is none, the refusal is what we check."""
-    trial = Trial(program, (test,), ("f",))
+    trial = ProgramTest(program, (test,), ("f",))
     if not holds():
         with pytest.raises(UnmaskError, match=r"install bubblewrap .* --sandbox rlimits"):
             sandbox.run(trial)
-        return Verdict(False, "no sandbox here")
+        return SandboxResult(False, "no sandbox here")
     return sandbox.run(trial, limits=limits)
 
 
@@ -207,17 +207,17 @@ def test_printing_a_gigabyte_costs_nothing_and_changes_nothing():
 
 
 def test_two_programs_at_once_keep_their_verdicts():
-    made: dict[int, bool] = {}
+    verdicts: dict[int, bool] = {}
 
     def one(n: int) -> None:
-        made[n] = judge(f(f"return x + {n % 2}"), limits=Limits(seconds=10)).right
+        verdicts[n] = judge(f(f"return x + {n % 2}"), limits=Limits(seconds=10)).right
 
     threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert made == {n: n % 2 == 1 and holds() for n in range(8)}
+    assert verdicts == {n: n % 2 == 1 and holds() for n in range(8)}
 
 
 VALUES = "[None, True, -3, 2**200, 0.1, float('inf'), 1j, 'é\\ud800', b'x', (1, [2, {3}], {4: (5,)}), frozenset({6})]"
@@ -232,15 +232,15 @@ def test_plain_values_travel_unchanged():
 
 def test_objects_of_the_program_go_there_and_back():
     program = "class Pair:\n    def __init__(self, a): self.a = a\ndef f(pairs): return sum(p.a for p in pairs)"
-    trial = Trial(program, ("assert f([Pair(1), Pair(2)]) == 3",), ("f", "Pair"))
+    trial = ProgramTest(program, ("assert f([Pair(1), Pair(2)]) == 3",), ("f", "Pair"))
     if holds():
-        assert sandbox.run(trial) == Verdict(True, "")
+        assert sandbox.run(trial) == SandboxResult(True, "")
 
 
 def test_less_is_accepted_only_when_asked_for_and_noted():
-    trial = Trial("def f(x): return x + 1", ("assert f(1) == 2",), ("f",))
-    assert sandbox.run(trial, "rlimits") == Verdict(True, "ran under rlimits only")
-    wrong = sandbox.run(Trial("import sys\nsys.exit(0)", ("assert f(1) == 2",), ("f",)), "rlimits")
+    trial = ProgramTest("def f(x): return x + 1", ("assert f(1) == 2",), ("f",))
+    assert sandbox.run(trial, "rlimits") == SandboxResult(True, "ran under rlimits only")
+    wrong = sandbox.run(ProgramTest("import sys\nsys.exit(0)", ("assert f(1) == 2",), ("f",)), "rlimits")
     assert not wrong.right
     assert wrong.note.endswith("ran under rlimits only")
 
@@ -248,7 +248,7 @@ def test_less_is_accepted_only_when_asked_for_and_noted():
 @pytest.mark.parametrize("name", ["infinite loop", "100 GB allocation", "filling the disk in one file"])
 def test_rlimits_bound_time_memory_and_files(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     program = HOSTILE[name].replace("'big'", repr(str(tmp_path / "big")))
-    assert not sandbox.run(Trial(program, ("assert f(1) == 2",), ("f",)), "rlimits", QUICK).right
+    assert not sandbox.run(ProgramTest(program, ("assert f(1) == 2",), ("f",)), "rlimits", QUICK).right
 
 
 def test_without_a_sandbox_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
@@ -256,5 +256,5 @@ def test_without_a_sandbox_the_refusal_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setattr(sandbox.sys, "platform", "elsewhere")
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
     with pytest.raises(UnmaskError, match="install bubblewrap"):
-        sandbox.run(Trial("def f(x): return 2", ("assert f(1) == 2",), ("f",)))
+        sandbox.run(ProgramTest("def f(x): return 2", ("assert f(1) == 2",), ("f",)))
     sandbox.means.cache_clear()

@@ -1,7 +1,8 @@
-"""The recipe: its data, its objective, its slices; and that a small model really learns."""
+"""Training: batches, objective, resuming; and that a small model learns."""
 
 import dataclasses
 import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,8 @@ from unmask.errors import UnmaskError
 from unmask.models import load, load_folder
 from unmask.models.transformer import Shape
 from unmask.training import make, recipe
-from unmask.training.data import batches
-from unmask.training.evaluate import tally
-from unmask.training.make import drawn
+from unmask.training.batches import batches
+from unmask.training.evaluate import evaluate
 from unmask.training.objective import LEAST, corrupt
 from unmask.training.recipe import RECIPES, TINY, Share
 from unmask.training.tokenizer import END, MASK, learn, special
@@ -60,11 +60,11 @@ def test_only_answers_are_masked_and_as_often_as_the_row_says() -> None:
     assert not masked[:, :32].any()
     assert torch.equal(noisy == 1, masked)
     share = masked[:, 32:].double().mean(1)
-    assert (share - 1 / weight[:, 0]).abs().max() < 0.3  # 64 positions a row: four standard errors are 0.25
+    assert (share - 1 / weight[:, 0]).abs().max() < 0.3  # 64 positions per row: four standard errors are 0.25
     assert pytest.approx(float(share.mean()), abs=0.02) == 0.5 * (1 + LEAST)
 
 
-def test_a_training_in_slices_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_stopped_training_resumes(tmp_path: Path) -> None:
     assert make(SMALL, tmp_path, CPU, steps=4) is None
     folder = make(SMALL, tmp_path, CPU)
     assert folder is not None
@@ -74,8 +74,8 @@ def test_a_training_in_slices_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
     model = load_folder(folder)
     assert model.default_length == SMALL.length
-    made = json.loads((folder / "training.json").read_text())
-    assert made["recipe"]["steps"] == 6
+    record = json.loads((folder / "training.json").read_text())
+    assert record["recipe"]["steps"] == 6
 
 
 def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_an_unknown_recipe_is_answered_with_the_nearest() -> None:
 
 
 def test_recipes_fit_their_shapes() -> None:
-    for made in RECIPES.values():
-        assert max(made.widths) <= made.shape.context
-        assert made.vocab <= made.shape.vocab
+    for record in RECIPES.values():
+        assert max(record.widths) <= record.shape.context
+        assert record.vocab <= record.shape.vocab
     assert TINY.shape.parameters <= 15_000_000
 
 
@@ -109,17 +109,17 @@ def test_the_embedded_model_is_small_and_solves_countdown_it_never_saw() -> None
     sizes = [path.stat().st_size for path in folder.iterdir()]
     assert max(sizes) <= 15 * 2**20
     assert sum(sizes) <= 30 * 2**20
-    watched = drawn(dataclasses.replace(TINY, watch=(Share("countdown", 3),), problems=8))[0]
-    counted = tally(model, watched.task, watched.problems, LowConfidence(), 64)
-    assert counted.accuracy >= 0.5  # 84 % over 256 validation problems
-    assert counted.rows == 32
+    task = Share("countdown", 3).task("validation")
+    result = evaluate(model, task, list(islice(task.problems(), 8)), LowConfidence(), 64)
+    assert result.accuracy >= 0.5  # 84 % over 256 validation problems
+    assert result.rows == 32
 
 
 def test_the_embedded_model_says_what_made_it() -> None:
     folder = Path(__file__).parents[2] / "unmask" / "models" / "tiny_weights"
-    made = json.loads((folder / "training.json").read_text())
-    assert made["recipe"]["name"] == "tiny"
-    assert made["seconds"] <= 15 * 60
+    record = json.loads((folder / "training.json").read_text())
+    assert record["recipe"]["name"] == "tiny"
+    assert record["seconds"] <= 15 * 60
     assert special_ids(folder) == {"mask": MASK, "end": END}
 
 
@@ -133,6 +133,7 @@ def test_a_nano_model_learns_its_task(tmp_path: Path) -> None:
     nano = recipe("nano")
     folder = make(nano, tmp_path, CPU)
     assert folder is not None
-    watched = drawn(nano)[0]
-    counted = tally(load_folder(folder), watched.task, watched.problems, LowConfidence(), nano.length)
-    assert counted.accuracy > 0.25  # four blanks filled by chance: 1 in 256
+    task = nano.watch[0].task("validation")
+    problems = list(islice(task.problems(), nano.problems))
+    result = evaluate(load_folder(folder), task, problems, LowConfidence(), nano.length)
+    assert result.accuracy > 0.25  # four blanks filled by chance: 1 in 256

@@ -44,7 +44,7 @@ def _setting(registry: Registry[Any], made: type, field: Any) -> dict[str, Any]:
     return {
         "name": field.name.replace("_", "-"),
         "type": _plain(kind),
-        "default": None if default is dataclasses.MISSING else registry.word(default),
+        "default": None if default is dataclasses.MISSING else registry.text(default),
         "meaning": meaning,
     }
 

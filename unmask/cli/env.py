@@ -74,7 +74,7 @@ def _files(made: type) -> list[str]:
     held = [
         thing for value in vars(made).values() for thing in (value.values() if isinstance(value, dict) else [value])
     ]
-    return [thing.local for thing in held if isinstance(thing, data.Source)]
+    return [thing.local for thing in held if isinstance(thing, data.Dataset)]
 
 
 def _version(package: str) -> str | None:

@@ -1,4 +1,4 @@
-"""`unmask train`: make the embedded model again."""
+"""`unmask train`: train the embedded model from scratch."""
 
 import json
 import os
@@ -15,13 +15,15 @@ from unmask.training import make, recipe
 
 @app.command()
 def train(
-    name: Annotated[str, typer.Argument(help="tiny, or nano: under a minute on two cores")],
-    out: Annotated[Path, typer.Option(help="folder for state, log, curves and the model; goes on where it stopped")],
-    steps: Annotated[int | None, typer.Option(help="take only so many further steps now")] = None,
+    name: Annotated[str, typer.Argument(help="tiny, or nano, a small one for trying it out")],
+    out: Annotated[
+        Path, typer.Option(help="folder for state, log, curves and the model; an unfinished training in it is resumed")
+    ],
+    steps: Annotated[int | None, typer.Option(help="stop after this many further steps")] = None,
     workers: Annotated[
-        int | None, typer.Option(help="processes that draw problems; all cores but two by default")
+        int | None, typer.Option(help="processes that draw problems; by default all cores but two")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; cuda where there is one")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default cuda if available")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the log as JSON lines")] = False,
 ) -> None:
     """Train a model of the LLaDA family on the generated tasks.
@@ -29,7 +31,7 @@ def train(
     Example: unmask train nano --out runs/nano
     """
     if steps is not None and steps < 1:
-        raise UnmaskError(f"--steps {steps} does not work: choose 1 or more")
+        raise UnmaskError(f"--steps {steps} is too few: choose 1 or more")
     chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     workers = max(0, (os.cpu_count() or 1) - 2) if workers is None else workers
 
@@ -41,5 +43,5 @@ def train(
         typer.echo(f"step {entry['step']}  loss {entry['loss']:.4f}  {entry['seconds']:.0f} s{right}", err=True)
 
     folder = make(recipe(name), out, chosen, workers=workers, steps=steps, report=report)
-    done = str(folder) if folder else None
-    print(json.dumps({"model": done}) if as_json else done or f"{out}: not at its end yet; run again to go on")
+    model = str(folder) if folder else None
+    print(json.dumps({"model": model}) if as_json else model or f"{out}: not finished; run again to resume")

@@ -116,5 +116,5 @@ def _still(same: Callable[[Call], bool], trial: Call) -> bool:
 
 def _text(call: Call) -> str:
     inside = ", ".join(f"{key}={_text(value)}" for key, value in call.settings.items())
-    name = decoder.word(call.name)  # quoted where it must be
+    name = decoder.text(call.name)  # quoted where it must be
     return f"{name}({inside})" if inside else name

@@ -1,4 +1,4 @@
-"""Tasks: how each problem is asked, how an answer is read, how it is graded. Text only."""
+"""Tasks: how a problem is posed, how an answer is read, how it is graded. Text only."""
 
 from unmask.tasks.countdown import Countdown
 from unmask.tasks.countdown_d1 import CountdownD1
@@ -11,7 +11,7 @@ from unmask.tasks.mini_gsm import MiniGsm
 from unmask.tasks.mini_math import MiniMath
 from unmask.tasks.sudoku import Sudoku
 from unmask.tasks.sudoku_d1 import SudokuD1
-from unmask.tasks.task import Grade, Metric, Problem, Split, Task, task
+from unmask.tasks.task import Grade, Metric, Problem, Split, Task, configure, task
 
 __all__ = [
     "GSM8K",
@@ -30,5 +30,6 @@ __all__ = [
     "Sudoku",
     "SudokuD1",
     "Task",
+    "configure",
     "task",
 ]

@@ -1,44 +1,28 @@
-"""What the published benchmarks share: a fixed list of problems, a wording that can be swapped, a vote by
-what was read.
-"""
+"""What the published benchmarks share: a fixed list of problems, a replaceable wording, votes by answer."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 from unmask.tasks import prompts
-from unmask.tasks.task import Grade, Metric, Problem
+from unmask.tasks.task import Grade, Problem, Task
 
 
 @dataclass(frozen=True)
-class Benchmark(ABC):
+class Benchmark(Task):
     version: ClassVar[int] = 1
-    wording: ClassVar[prompts.Prompt]
+    wording: ClassVar[prompts.Wording]
 
     prompts: str | None = None  # a JSON file with another wording
-
-    @abstractmethod
-    def problems(self) -> list[Problem]: ...
-
-    @abstractmethod
-    def answer(self, text: str, metric: Metric = "ours") -> str | None: ...
-
-    @abstractmethod
-    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade: ...
 
     def messages(self, problem: Problem) -> list[dict[str, str]]:
         wording = prompts.load(self.prompts) if self.prompts else self.wording
         return wording.messages({**problem.data, "question": problem.question})
 
-    def key(self, text: str) -> str:
-        answer = self.answer(text)
-        return text if answer is None else answer
 
-
-def judged(right: bool, answer: str | None, note: str = "another answer") -> Grade:
-    """A grade without parts: one or nothing."""
+def grade_of(right: bool, answer: str | None, note: str = "another answer") -> Grade:
+    """A grade without partial credit."""
     if answer is None:
         note = "no answer"
     return Grade(right, float(right), answer, "" if right else note)

@@ -19,48 +19,38 @@ from random import Random
 from typing import ClassVar
 
 from unmask.tasks import expression
-from unmask.tasks.generated import Generated, Sketch, tagged
-from unmask.tasks.task import Grade, Metric, Problem, task
+from unmask.tasks.generated import Generated, Sketch, between, choose, tagged
+from unmask.tasks.task import Problem, task
 
 MOST = 100  # the largest number and target
-CAP = 1000  # no step of a worked solution goes above this
+CAP = 1000  # the largest intermediate result of a worked solution
 _EQUALS = re.compile(r"=\s*[0-9]{1,9}\s*\Z")
 
 
 @task("countdown")
 @dataclass(frozen=True)
 class Countdown(Generated):
-    family: ClassVar[str] = "countdown"
+    version: ClassVar[int] = 1
     levels: ClassVar[range] = range(3, 6)
 
     level: int = 4  # numbers given
 
     def sketch(self, rng: Random) -> Sketch:
         while True:
-            numbers = [1 + int(rng.random() * MOST) for _ in range(self.level)]
-            made = combine(rng, numbers)
-            if made is not None:
-                target, text, steps = made
+            numbers = [between(rng, 1, MOST) for _ in range(self.level)]
+            solution = combine(rng, numbers)
+            if solution is not None:
+                target, text, steps = solution
                 gold = "\n".join([*steps, f"<answer>{text}</answer>"])
                 data = {"numbers": numbers, "target": target}
                 return Sketch(form(numbers, target), ask(numbers, target), gold, data)
 
-    def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        """The expression without spaces and idle brackets, or as it stands where it is none."""
-        del metric
-        read = tagged(text)
-        if not read:
-            return None
-        read = _EQUALS.sub("", read)
-        try:
-            return expression.tidy(read)
-        except expression.ExpressionError:
-            return read
+    def read(self, text: str) -> str | None:
+        content = tagged(text)
+        return expression.tidy(_EQUALS.sub("", content)) if content else None
 
-    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
-        answer = self.answer(text, metric)
-        note = "no answer" if answer is None else fault(answer, problem.data["numbers"], problem.data["target"])
-        return Grade(not note, float(not note), answer, note)
+    def fault(self, problem: Problem, answer: str) -> str:
+        return fault(answer, problem.data["numbers"], problem.data["target"])
 
 
 def ask(numbers: Sequence[int], target: int) -> str:
@@ -68,49 +58,35 @@ def ask(numbers: Sequence[int], target: int) -> str:
 
 
 def form(numbers: Sequence[int], target: int) -> str:
-    """Canonical: the order of the numbers does not make another problem."""
+    """Canonical: the order of the numbers does not matter."""
     return f"{' '.join(map(str, sorted(numbers)))} = {target}"
 
 
 def fault(text: str, numbers: Sequence[int], target: int) -> str:
-    """Why an expression does not solve the problem; nothing where it does."""
+    """Why an expression does not solve the problem; empty if it does."""
     try:
-        worth, used = expression.value(text)
+        value, used = expression.value(text)
     except expression.ExpressionError as error:
         return str(error)
     if sorted(used) != sorted(numbers):
         return "not exactly the given numbers"
-    return "" if worth == target else "another value than the target"
+    return "" if value == target else "another value than the target"
 
 
 def combine(rng: Random, numbers: Sequence[int]) -> tuple[int, str, list[str]] | None:
-    """A random way to join all numbers through positive whole steps: value, expression and steps."""
+    """A random way to combine all numbers in positive whole steps: value, expression and steps."""
     pool = [(number, (str(number), 3)) for number in numbers]
     steps: list[str] = []
     while len(pool) > 1:
         left = pool.pop(int(rng.random() * len(pool)))
         right = pool.pop(int(rng.random() * len(pool)))
-        sign = "+-*/"[int(rng.random() * 4)]
+        sign = choose(rng, "+-*/")
         if sign in "-/" and left[0] < right[0]:
             left, right = right, left
-        worth = _step(left[0], sign, right[0])
-        if worth is None:
+        value = expression.OPERATIONS[sign](left[0], right[0])
+        if not 0 < value <= CAP or value != int(value):
             return None
-        steps.append(f"{left[0]}{sign}{right[0]}={worth}")
-        pool.append((worth, expression.join(left[1], sign, right[1])))
-    worth, (text, _) = pool[0]
-    return (worth, text, steps) if worth <= MOST else None
-
-
-def _step(left: int, sign: str, right: int) -> int | None:
-    if sign == "+":
-        worth = left + right
-    elif sign == "-":
-        worth = left - right
-    elif sign == "*":
-        worth = left * right
-    else:
-        worth, rest = divmod(left, right)
-        if rest:
-            return None
-    return worth if 0 < worth <= CAP else None
+        steps.append(f"{left[0]}{sign}{right[0]}={int(value)}")
+        pool.append((int(value), expression.join(left[1], sign, right[1])))
+    value, (text, _) = pool[0]
+    return (value, text, steps) if value <= MOST else None

@@ -2,8 +2,8 @@
 
     {"input": "30,100,93", "output": "23"}
 
-`d1` lets Python's arithmetic decide, to within 1e-5, so `**`, `//` and signs before numbers pass. `ours`
-reads with an exact parser that knows `+ - * /` and brackets only.
+`d1` evaluates with Python's arithmetic, to within 1e-5, so `**`, `//` and signs before numbers pass. `ours` uses an
+exact parser that accepts only `+ - * /` and brackets.
 """
 
 from __future__ import annotations
@@ -11,90 +11,76 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Any, ClassVar
 
 from unmask.tasks import expression
-from unmask.tasks.benchmark import Benchmark, judged
+from unmask.tasks.benchmark import Benchmark, grade_of
 from unmask.tasks.countdown import ask, fault
-from unmask.tasks.data import Source
-from unmask.tasks.prompts import Prompt
+from unmask.tasks.data import Dataset
+from unmask.tasks.prompts import Wording
 from unmask.tasks.reading import boxes, clip, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _SIGNS = {"\\div": "/", "\\times": "*", "\\cdot": "*"}
 _EQUALS = re.compile(r"=[ \t]{0,9}-?[0-9][0-9.]{0,20}\s{0,9}\Z")
 _ALLOWED = frozenset("0123456789+-*/(). ")
-_BITS = 4096  # of a power; above it no target is near
+_BITS = 4096  # the widest power that is computed; no target is near a wider one
 
 
 @task("countdown-d1")
 @dataclass(frozen=True)
 class CountdownD1(Benchmark):
-    source: ClassVar[Source] = Source("countdown/countdown_cd3_test.jsonl")
-    wording: ClassVar[Prompt] = Prompt(
+    source: ClassVar[Dataset] = Dataset("countdown/countdown_cd3_test.jsonl")
+    wording: ClassVar[Wording] = Wording(
         "Combine the numbers into one arithmetic expression that equals the target. Use every number exactly "
         "once, with +, -, *, / and brackets. Try combinations inside <reasoning></reasoning>, then give the "
         "expression alone, without an equals sign, as \\boxed{expression} inside <answer></answer>."
     )
 
     def problems(self) -> list[Problem]:
-        made: list[Problem] = []
+        problems: list[Problem] = []
         for place, row in enumerate(self.source.rows()):
             numbers, target = [int(word) for word in row["input"].split(",")], int(row["output"])
             gold = f"<answer>\\boxed{{{solve(numbers, target)}}}</answer>"
             data = {"numbers": numbers, "target": target}
-            made.append(Problem(f"countdown-d1/{place}", ask(numbers, target), gold, data))
-        return made
+            problems.append(Problem(f"countdown-d1/{place}", ask(numbers, target), gold, data))
+        return problems
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        """Under `ours` without spaces and idle brackets where it is an expression."""
-        read = _read(clip(text))
-        if read is None or metric == "d1":
-            return read
-        try:
-            return expression.tidy(read)
-        except expression.ExpressionError:
-            return read
+        answer = _read(clip(text))
+        return answer if answer is None or metric == "d1" else expression.tidy(answer)
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         answer = self.answer(text, metric)
-        if answer is None:
-            return judged(False, None)
         check = fault_d1 if metric == "d1" else fault
-        note = check(answer, problem.data["numbers"], problem.data["target"])
-        return judged(not note, answer, note)
+        note = check(answer or "", problem.data["numbers"], problem.data["target"])
+        return grade_of(not note, answer, note)
 
 
 def _read(text: str) -> str | None:
-    found = boxes(text)
-    read = (found[-1].strip() if found else "") or tagged(text)
-    if not read:
+    contents = boxes(text)
+    answer = (contents[-1].strip() if contents else "") or tagged(text)
+    if not answer:
         return None
-    for spelt, sign in _SIGNS.items():
-        read = read.replace(spelt, sign)
-    return _EQUALS.sub("", read).strip() or None
+    for command, sign in _SIGNS.items():
+        answer = answer.replace(command, sign)
+    return _EQUALS.sub("", answer).strip() or None
 
 
 def solve(numbers: Sequence[int], target: int) -> str:
     """The first expression that reaches the target, over all orders, signs and both bracketings of three numbers."""
-    for text in _expressions(numbers):
-        if not fault(text, numbers, target):
-            return text
+    for (a, b, c), first, second in product(permutations(numbers), "+-*/", "+-*/"):
+        for text in (f"({a}{first}{b}){second}{c}", f"{a}{first}({b}{second}{c})"):
+            if not fault(text, numbers, target):
+                return text
     return ""
 
 
-def _expressions(numbers: Sequence[int]) -> Iterator[str]:
-    for a, b, c in permutations(numbers):
-        for first, second in product("+-*/", repeat=2):
-            yield f"({a}{first}{b}){second}{c}"
-            yield f"{a}{first}({b}{second}{c})"
-
-
 def fault_d1(text: str, numbers: Sequence[int], target: int) -> str:
-    """Why the published check refuses; nothing where it accepts."""
+    """Why the published check refuses; empty if it accepts."""
     if len(text) > expression.LONGEST or not set(text) <= _ALLOWED:
         return "characters that are not arithmetic"
     if sorted(int(number) for number in re.findall(r"[0-9]+", text)) != sorted(numbers):
@@ -124,7 +110,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg,
 
 
 def _value(node: ast.expr) -> Any:
-    """What Python would make of it, without asking Python."""
+    """The value that Python's `eval` would return."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return node.value
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:

@@ -1,8 +1,8 @@
-"""The exercises of `mini-math`: each makes a question, the lines that work it out, and the answer.
+"""The exercises of `mini-math`: a question, worked lines, and the answer.
 
-`level` widens the numbers and, where an exercise has harder forms, brings them in. Lines are plain
-arithmetic, each using only the question and the lines above it. Where order does not matter one is
-fixed, so that no question is another turned round.
+A higher `level` has larger numbers and, in some exercises, harder forms. Each line is plain arithmetic on the question
+and the lines above it. Where the order of operands does not matter it is fixed, so that no question comes twice in
+another order.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from math import gcd
 from random import Random
 from typing import NamedTuple
 
+from unmask.tasks.generated import between, choose
+
 
 class Exercise(NamedTuple):
     question: str
     lines: list[str]
     answer: str
-
-
-def between(rng: Random, low: int, high: int) -> int:
-    return low + int(rng.random() * (high - low + 1))
 
 
 def signed(rng: Random, high: int) -> int:
@@ -30,7 +28,7 @@ def signed(rng: Random, high: int) -> int:
 
 
 def poly(coefficients: Sequence[int], letter: str = "x") -> str:
-    """`[2, -3, 0, 5]` is `2x^3-3x^2+5`: highest power first."""
+    """The polynomial with these coefficients, highest power first: `[2, -3, 0, 5]` is `2x^3-3x^2+5`."""
     text = ""
     top = len(coefficients) - 1
     for place, c in enumerate(coefficients):
@@ -42,21 +40,34 @@ def poly(coefficients: Sequence[int], letter: str = "x") -> str:
     return text or "0"
 
 
+def times(a: int, b: int) -> str:
+    return f"{a}*{b}={a * b}"
+
+
+def plus(a: int, b: int) -> str:
+    """A subtraction if `b` is negative."""
+    return f"{a}{b:+}={a + b}"
+
+
+def over(a: int, b: int) -> str:
+    return f"{a}/{b}={a // b}"
+
+
 def linear(rng: Random, level: int) -> Exercise:
     x = signed(rng, 5 + 10 * level)
     a, b = between(rng, 2, 12), signed(rng, 20 * level)
     if level == 1:
         c = a * x + b
-        return Exercise(f"Solve {poly([a, b])}={c} for x.", [f"{c}{-b:+}={c - b}", f"{c - b}/{a}={x}"], str(x))
+        return Exercise(f"Solve {poly([a, b])}={c} for x.", [plus(c, -b), over(c - b, a)], str(x))
     p = between(rng, 2, 9) if level > 2 else 1
     c = signed(rng, 9)
     if p * a == c:
         c -= 1
     d = p * (a * x + b) - c * x
     left = poly([a, b]) if p == 1 else f"{p}({poly([a, b])})"
-    lines = [f"{p}*{a}={p * a}", f"{p}*{b}={p * b}"] if p > 1 else []
+    lines = [times(p, a), times(p, b)] if p > 1 else []
     a, b = p * a, p * b
-    lines += [f"{a}{-c:+}={a - c}", f"{d}{-b:+}={d - b}", f"{d - b}/{a - c}={x}"]
+    lines += [plus(a, -c), plus(d, -b), over(d - b, a - c)]
     return Exercise(f"Solve {left}={poly([c, d])} for x.", lines, str(x))
 
 
@@ -70,16 +81,8 @@ def system(rng: Random, level: int) -> Exercise:
     e, f = a * x + b * y, c * x + d * y
     det, top = a * d - b * c, e * d - b * f
     first, second = f"{poly([a, 0])}{_term(b)}={e}", f"{poly([c, 0])}{_term(d)}={f}"
-    lines = [
-        f"{a}*{d}={a * d}",
-        f"{b}*{c}={b * c}",
-        f"{e}*{d}={e * d}",
-        f"{b}*{f}={b * f}",
-        f"{a * d}{-b * c:+}={det}",
-        f"{e * d}{-b * f:+}={top}",
-        f"{top}/{det}={x}",
-    ]
-    return Exercise(f"If {first} and {second}, find x.", lines, str(x))
+    lines = [times(a, d), times(b, c), times(e, d), times(b, f), plus(a * d, -b * c), plus(e * d, -b * f)]
+    return Exercise(f"If {first} and {second}, find x.", [*lines, over(top, det)], str(x))
 
 
 def _term(c: int) -> str:
@@ -94,7 +97,7 @@ def greatest(rng: Random, level: int) -> Exercise:
 def least(rng: Random, level: int) -> Exercise:
     a, b = _pair(rng, level)
     g = gcd(a, b)
-    lines = [*euclid(a, b), f"{a}/{g}={a // g}", f"{a // g}*{b}={a // g * b}"]
+    lines = [*euclid(a, b), over(a, g), times(a // g, b)]
     return Exercise(f"Find the least common multiple of {a} and {b}.", lines, str(a // g * b))
 
 
@@ -117,11 +120,11 @@ def euclid(a: int, b: int) -> list[str]:
 def power(rng: Random, level: int) -> Exercise:
     m, c = between(rng, 5, 10 + 15 * level), between(rng, 2, 50)
     a, n = between(rng, 2, m - 1), between(rng, 2, 3 + level)
-    held, lines = c, []
+    rest, lines = c, []
     for _ in range(n):
-        lines.append(f"{held}*{a}%{m}={held * a % m}")
-        held = held * a % m
-    return Exercise(f"Find the remainder when {c}*{a}^{n} is divided by {m}.", lines, str(held))
+        lines.append(f"{rest}*{a}%{m}={rest * a % m}")
+        rest = rest * a % m
+    return Exercise(f"Find the remainder when {c}*{a}^{n} is divided by {m}.", lines, str(rest))
 
 
 def remainder(rng: Random, level: int) -> Exercise:
@@ -130,7 +133,7 @@ def remainder(rng: Random, level: int) -> Exercise:
     a, b = max(a, b), min(a, b)
     r, s = a % m, b % m
     t = r * s + c
-    lines = [f"{a}%{m}={r}", f"{b}%{m}={s}", f"{r}*{s}={r * s}", f"{r * s}+{c}={t}", f"{t}%{m}={t % m}"]
+    lines = [f"{a}%{m}={r}", f"{b}%{m}={s}", times(r, s), plus(r * s, c), f"{t}%{m}={t % m}"]
     return Exercise(f"Find the remainder when {a}*{b}+{c} is divided by {m}.", lines, str(t % m))
 
 
@@ -139,25 +142,25 @@ def value(rng: Random, level: int) -> Exercise:
     degree = 2 if level < 3 else 3
     coefficients = [signed(rng, 3 + 2 * level) for _ in range(degree)] + [signed(rng, 20)]
     x = signed(rng, 4 + level)
-    held, lines = horner(coefficients, x)
-    return Exercise(f"Let f(x)={poly(coefficients)}. Find f({x}).", lines, str(held))
+    result, lines = horner(coefficients, x)
+    return Exercise(f"Let f(x)={poly(coefficients)}. Find f({x}).", lines, str(result))
 
 
 def horner(coefficients: Sequence[int], x: int) -> tuple[int, list[str]]:
-    held, lines = coefficients[0], []
+    result, lines = coefficients[0], []
     for c in coefficients[1:]:
-        lines += [f"{held}*{x}={held * x}", f"{held * x}{c:+}={held * x + c}"]
-        held = held * x + c
-    return held, lines
+        lines += [times(result, x), plus(result * x, c)]
+        result = result * x + c
+    return result, lines
 
 
 def expand(rng: Random, level: int) -> Exercise:
     a, c = (1 if level < 3 else between(rng, 1, level + 1)), between(rng, 1, 1 + 2 * level)
     b, d = signed(rng, 9 + 6 * level), signed(rng, 9 + 6 * level)
     (a, b), (c, d) = sorted([(a, b), (c, d)])
-    lines = [f"{a}*{d}={a * d}", f"{b}*{c}={b * c}", f"{a * d}{b * c:+}={a * d + b * c}", f"{b}*{d}={b * d}"]
+    lines = [times(a, d), times(b, c), plus(a * d, b * c), times(b, d)]
     if a > 1:
-        lines.insert(0, f"{a}*{c}={a * c}")
+        lines.insert(0, times(a, c))
     answer = poly([a * c, a * d + b * c, b * d])
     return Exercise(f"Expand ({poly([a, b])})({poly([c, d])}).", lines, answer)
 
@@ -166,36 +169,31 @@ def root(rng: Random, level: int) -> Exercise:
     a, r, s = between(rng, 1, 3 * level), signed(rng, 6 + 6 * level), signed(rng, 6 + 6 * level)
     word, answer = ("larger", max(r, s)) if rng.random() < 0.5 else ("smaller", min(r, s))
     low, high = min(r, s), max(r, s)
-    lines = [f"{a * r * s}/{a}={r * s}", f"{-a * (r + s)}/{a}={-r - s}"] if a > 1 else []
-    lines += [f"{low}*{high}={r * s}", f"{low}{high:+}={r + s}"]
+    lines = [over(a * r * s, a), over(-a * (r + s), a)] if a > 1 else []
+    lines += [times(low, high), plus(low, high)]
     return Exercise(f"Find the {word} root of {poly([a, -a * (r + s), a * r * s])}=0.", lines, str(answer))
 
 
 def slope(rng: Random, level: int) -> Exercise:
     coefficients = [signed(rng, 4 + 2 * level) for _ in range(2 + level)]
     top = len(coefficients) - 1
-    made = [c * (top - place) for place, c in enumerate(coefficients[:-1])]
-    lines = [f"{c}*{top - place}={made[place]}" for place, c in enumerate(coefficients[:-2])]
-    return Exercise(f"Find the derivative of {poly(coefficients)}.", lines, poly(made))
+    derivative = [c * (top - place) for place, c in enumerate(coefficients[:-1])]
+    lines = [times(c, top - place) for place, c in enumerate(coefficients[:-2])]
+    return Exercise(f"Find the derivative of {poly(coefficients)}.", lines, poly(derivative))
 
 
 def term(rng: Random, level: int) -> Exercise:
     a, d, n = signed(rng, 30 * level), signed(rng, 6 + 3 * level), between(rng, 5, 15 + 10 * level)
     last = a + (n - 1) * d
-    lines = [f"{n}-1={n - 1}", f"{n - 1}*{d}={(n - 1) * d}", f"{a}{(n - 1) * d:+}={last}"]
+    lines = [plus(a + d, -a), plus(n, -1), times(n - 1, d), plus(a, (n - 1) * d)]
     start = f"{a}, {a + d}, {a + 2 * d}, ..."
-    return Exercise(f"Find term {n} of the arithmetic sequence {start}", [f"{a + d}{-a:+}={d}", *lines], str(last))
+    return Exercise(f"Find term {n} of the arithmetic sequence {start}", lines, str(last))
 
 
 def total(rng: Random, level: int) -> Exercise:
     a, d, n = between(rng, 1, 40 * level), between(rng, 2, 9 + 3 * level), 2 * between(rng, 2, 6 + 3 * level)
     last = a + (n - 1) * d
-    lines = [
-        f"{n - 1}*{d}={(n - 1) * d}",
-        f"{a}+{(n - 1) * d}={last}",
-        f"{a}+{last}={a + last}",
-        f"{a + last}*{n // 2}={(a + last) * n // 2}",
-    ]
+    lines = [times(n - 1, d), plus(a, (n - 1) * d), plus(a, last), times(a + last, n // 2)]
     start = f"{a}, {a + d}, {a + 2 * d}, ..."
     return Exercise(f"Add the first {n} terms of {start}", lines, str((a + last) * n // 2))
 
@@ -212,9 +210,9 @@ def fractions(rng: Random, level: int) -> Exercise:
             break
     g = gcd(top, bottom)
     mark = "+" if sign > 0 else "-"
-    lines = [f"{a}*{d}={a * d}", f"{c}*{b}={c * b}", f"{a * d}{mark}{c * b}={top}", f"{b}*{d}={bottom}"]
+    lines = [times(a, d), times(c, b), plus(a * d, sign * c * b), times(b, d)]
     if g > 1:
-        lines += [f"{top}/{g}={top // g}", f"{bottom}/{g}={bottom // g}"]
+        lines += [over(top, g), over(bottom, g)]
     answer = f"{top // g}/{bottom // g}" if bottom > g else str(top // g)
     return Exercise(f"Find {a}/{b}{mark}{c}/{d} in lowest terms.", lines, answer)
 
@@ -224,13 +222,13 @@ def percent(rng: Random, level: int) -> Exercise:
     p = step * between(rng, 1, 99 // step)
     n = 100 // gcd(p, 100) * between(rng, 1, 30 * level)
     part = n * p // 100
-    lines = [f"{n}*{p}={n * p}", f"{n * p}/100={part}"]
-    draw = rng.random()
-    if draw < 1 / 3:
-        return Exercise(f"What is {p}% of {n}?", lines, str(part))
-    if draw < 2 / 3:
-        return Exercise(f"Increase {n} by {p}%.", [*lines, f"{n}+{part}={n + part}"], str(n + part))
-    return Exercise(f"Decrease {n} by {p}%.", [*lines, f"{n}-{part}={n - part}"], str(n - part))
+    lines = [times(n, p), over(n * p, 100)]
+    exercises = [
+        Exercise(f"What is {p}% of {n}?", lines, str(part)),
+        Exercise(f"Increase {n} by {p}%.", [*lines, plus(n, part)], str(n + part)),
+        Exercise(f"Decrease {n} by {p}%.", [*lines, plus(n, -part)], str(n - part)),
+    ]
+    return choose(rng, exercises)
 
 
 def compose(rng: Random, level: int) -> Exercise:
@@ -247,7 +245,7 @@ def proportion(rng: Random, level: int) -> Exercise:
     g, h = between(rng, 1, 5 + level), between(rng, 2, 5 + level)
     x, c = a * h, b * h
     a, b = a * g, b * g
-    return Exercise(f"Solve {a}/{b}=x/{c} for x.", [f"{a}*{c}={a * c}", f"{a * c}/{b}={x}"], str(x))
+    return Exercise(f"Solve {a}/{b}=x/{c} for x.", [times(a, c), over(a * c, b)], str(x))
 
 
 def base(rng: Random, level: int) -> Exercise:
@@ -261,7 +259,8 @@ def base(rng: Random, level: int) -> Exercise:
     return Exercise(question, lines, digits)
 
 
-KINDS: tuple[Callable[[Random, int], Exercise], ...] = (
+ExerciseKind = Callable[[Random, int], Exercise]
+KINDS: tuple[ExerciseKind, ...] = (
     *(linear, system, greatest, least, power, remainder, value, expand, root),
     *(slope, term, total, fractions, percent, compose, proportion, base),
 )

@@ -3,45 +3,59 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
+from operator import add, mul, sub, truediv
+from typing import Any, TypeVar
 
-LONGEST = 500  # characters; far above any real answer, and what keeps a hostile one cheap
+T = TypeVar("T")
+LONGEST = 500  # characters; keeps a hostile expression cheap
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TOKEN = re.compile(r"(0|[1-9][0-9]*|[-+*/()])[ \t\r\n]*")
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul, "/": truediv}
 _RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
 class ExpressionError(ValueError):
-    """The text is not such an expression, or has no value."""
+    """The text is not an expression, or has no value."""
 
 
 def value(text: str) -> tuple[Fraction, list[int]]:
     """The exact value and the numbers used, in the order they were written."""
     postfix = parse(text)
-    stack: list[Fraction] = []
-    for item in postfix:
-        if isinstance(item, int):
-            stack.append(Fraction(item))
-        else:
-            right, left = stack.pop(), stack.pop()
-            stack.append(_apply(left, item, right))
-    return stack[0], [item for item in postfix if isinstance(item, int)]
+    return _fold(postfix, Fraction, _apply), [item for item in postfix if isinstance(item, int)]
 
 
 def tidy(text: str) -> str:
-    """The same expression without spaces or brackets that change nothing: `(87 - 28) + 35` is `87-28+35`."""
-    stack: list[tuple[str, int]] = []  # text, rank of its outermost sign
-    for item in parse(text):
+    """The same expression without spaces and redundant brackets: `(87 - 28) + 35` is `87-28+35`.
+
+    A text that is not an expression stays as it is.
+    """
+    try:
+        return _fold(parse(text), lambda number: (str(number), 3), join)[0]
+    except ExpressionError:
+        return text
+
+
+def _fold(postfix: list[int | str], leaf: Callable[[int], T], node: Callable[[T, str, T], T]) -> T:
+    stack: list[T] = []
+    for item in postfix:
         if isinstance(item, int):
-            stack.append((str(item), 3))
+            stack.append(leaf(item))
         else:
             right, left = stack.pop(), stack.pop()
-            stack.append(join(left, item, right))
-    return stack[0][0]
+            stack.append(node(left, item, right))
+    return stack[0]
+
+
+def _apply(left: Fraction, sign: str, right: Fraction) -> Fraction:
+    if sign == "/" and right == 0:
+        raise ExpressionError("division by zero")
+    return OPERATIONS[sign](left, right)
 
 
 def join(left: tuple[str, int], sign: str, right: tuple[str, int]) -> tuple[str, int]:
-    """Two texts, each with the rank of its outermost sign (3 for a number), under one sign."""
+    """Two texts under a sign; each comes with the rank of its outermost sign (3 for a number)."""
     rank = _RANK[sign]
     first = left[0] if left[1] >= rank else f"({left[0]})"
     loose = right[1] < rank or (right[1] == rank and sign in "-/")
@@ -49,7 +63,7 @@ def join(left: tuple[str, int], sign: str, right: tuple[str, int]) -> tuple[str,
 
 
 def parse(text: str) -> list[int | str]:
-    """Postfix order, by the shunting yard: no recursion for brackets to exhaust."""
+    """Postfix order, by the shunting-yard algorithm, which does not recurse."""
     done: list[int | str] = []
     waiting: list[str] = []
     operand = False  # whether the last token ended an operand
@@ -93,15 +107,3 @@ def _tokens(text: str) -> list[str]:
         tokens.append(match[1])
         at = match.end()
     return tokens
-
-
-def _apply(left: Fraction, sign: str, right: Fraction) -> Fraction:
-    if sign == "+":
-        return left + right
-    if sign == "-":
-        return left - right
-    if sign == "*":
-        return left * right
-    if right == 0:
-        raise ExpressionError("division by zero")
-    return left / right

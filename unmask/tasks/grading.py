@@ -1,6 +1,4 @@
-"""Grading outputs made elsewhere: JSON lines of `{"id"|"question", "output"}`, in any order, any subset of
-the problems.
-"""
+"""Grades outputs of other tools: JSON lines of `{"id" or "question", "output"}`, in any order, for any problems."""
 
 from __future__ import annotations
 
@@ -15,19 +13,18 @@ from typing import Any
 from unmask.errors import UnmaskError, nearest
 from unmask.tasks.task import Grade, Metric, Problem, Task
 
-ENDLESS = 20_000  # problems of a generated family that are looked through
+ENDLESS = 20_000  # problems of a generated family that are searched
 
 
 @dataclass(frozen=True)
-class Output:
+class Submission:
     line: int
-    name: str  # an id or a question
-    by: str  # which of the two
+    key: tuple[str, str]  # "id" or "question", and its text
     text: str
 
 
 @dataclass(frozen=True)
-class Report:
+class Scores:
     problems: list[Problem]
     grades: list[Grade]
 
@@ -37,7 +34,7 @@ class Report:
 
     @property
     def accuracy(self) -> float:
-        """Mean score, in percent."""
+        """Mean score in percent."""
         return 100 * sum(grade.score for grade in self.grades) / len(self.grades)
 
     def results(self) -> list[dict[str, Any]]:
@@ -49,99 +46,100 @@ def grade(
     lines: Iterable[str],
     metric: Metric = "ours",
     progress: Callable[[int, int], None] | None = None,
-) -> Report:
-    """Grade every line; results come in the order of the lines."""
+) -> Scores:
+    """Grade every line; results are in the order of the lines."""
     outputs = read(lines)
     ready(task)
     problems = match(task, outputs)
     grades: list[Grade] = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         texts = [output.text for output in outputs]
-        for one in pool.map(lambda problem, text: task.grade(problem, text, metric), problems, texts):
-            grades.append(one)
+        for result in pool.map(lambda problem, text: task.grade(problem, text, metric), problems, texts):
+            grades.append(result)
             if progress is not None:
                 progress(len(grades), len(problems))
-    return Report(problems, grades)
+    return Scores(problems, grades)
 
 
 def ready(task: Task) -> None:
-    """Let a task refuse before any work is done; tasks that run programs do."""
+    """Let a task that runs programs raise before any work is done."""
     check = getattr(task, "ready", None)
     if check is not None:
         check()
 
 
-def read(lines: Iterable[str]) -> list[Output]:
+def read(lines: Iterable[str]) -> list[Submission]:
     outputs = [_output(line, number) for number, line in enumerate(lines, 1) if line.strip()]
     if not outputs:
         raise UnmaskError('there is nothing to grade: each line is {"id" or "question": …, "output": …}')
     return outputs
 
 
-def _output(line: str, number: int) -> Output:
+def _output(line: str, number: int) -> Submission:
     try:
-        said = json.loads(line)
+        entry = json.loads(line)
     except (ValueError, RecursionError):
         raise UnmaskError(f"line {number} is not JSON: {line.strip()[:60]!r}") from None
-    if not isinstance(said, dict) or not isinstance(said.get("output"), str):
+    if not isinstance(entry, dict) or not isinstance(entry.get("output"), str):
         raise UnmaskError(f'line {number} has no text under "output"')
-    by = "id" if "id" in said else "question"
-    name = said.get(by)
+    by = "id" if "id" in entry else "question"
+    name = entry.get(by)
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
     if not isinstance(name, str):
         raise UnmaskError(f'line {number} names no problem: "id" or "question" is a text')
-    return Output(number, name if by == "id" else _plain(name), by, said["output"])
+    return Submission(number, (by, name if by == "id" else _plain(name)), entry["output"])
 
 
-def match(task: Task, outputs: Sequence[Output]) -> list[Problem]:
+def match(task: Task, outputs: Sequence[Submission]) -> list[Problem]:
     """The problem each output answers."""
     known = _index(task, outputs)
     lines: dict[str, int] = {}
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for output in outputs:
-        meant = known.get((output.by, output.name), [])
-        if not meant:
+        matches = known.get(output.key, [])
+        if not matches:
             raise UnmaskError(_unknown(output, known))
-        if len(meant) > 1:
-            ids = " and ".join(problem.id for problem in meant)
-            raise UnmaskError(f"line {output.line}: this question is asked by {ids}: name the id instead")
-        first = lines.setdefault(meant[0].id, output.line)
+        if len(matches) > 1:
+            ids = " and ".join(problem.id for problem in matches)
+            raise UnmaskError(f"line {output.line}: this question belongs to {ids}: give the id instead")
+        first = lines.setdefault(matches[0].id, output.line)
         if first != output.line:
-            raise UnmaskError(f"line {output.line} answers {meant[0].id} again, after line {first}")
-        found.append(meant[0])
-    return found
+            raise UnmaskError(f"line {output.line} answers {matches[0].id} again, after line {first}")
+        problems.append(matches[0])
+    return problems
 
 
 Index = dict[tuple[str, str], list[Problem]]
 
 
-def _index(task: Task, outputs: Sequence[Output]) -> Index:
-    """Problems by id and by question; of endless families as many as it takes to find every output's."""
+def _index(task: Task, outputs: Sequence[Submission]) -> Index:
+    """Problems by id and by question; an endless family is searched until every output has its problem."""
     problems = task.problems()
     finite = isinstance(problems, Sequence)
-    missing = {(output.by, output.name) for output in outputs}
+    missing = {output.key for output in outputs}
     known: Index = {}
     for problem in problems if finite else islice(problems, ENDLESS):
-        for name in (("id", problem.id), ("question", _plain(problem.question))):
-            there = known.setdefault(name, [])
-            if all(other.id != problem.id for other in there):
-                there.append(problem)
-            missing.discard(name)
+        for key in (("id", problem.id), ("question", _plain(problem.question))):
+            same = known.setdefault(key, [])
+            if all(other.id != problem.id for other in same):
+                same.append(problem)
+            missing.discard(key)
         if not finite and not missing:
             break
     return known
 
 
-def _unknown(output: Output, known: Index) -> str:
-    if output.by == "question":
-        return f"line {output.line}: no problem of this task asks {output.name[:60]!r}"
-    ids = [name for by, name in known if by == "id"]
-    hint = nearest(output.name, ids) if len(ids) < 2000 else ""
+def _unknown(output: Submission, known: Index) -> str:
+    kind, name = output.key
+    if kind == "question":
+        return f"line {output.line}: this task has no problem that asks {name[:60]!r}"
+    ids = [problem_id for kind, problem_id in known if kind == "id"]
+    hint = nearest(name, ids) if len(ids) < 2000 else ""
     hint = hint if hint.startswith("did you") else f"ids look like {ids[0]!r}"
-    return f"line {output.line}: this task has no problem {output.name[:60]!r}: {hint}"
+    return f"line {output.line}: this task has no problem {name[:60]!r}: {hint}"
 
 
 def _plain(question: str) -> str:
-    """Spaces and line ends are no part of a question."""
+    """Questions are compared without regard to white space."""
     return " ".join(question.split())

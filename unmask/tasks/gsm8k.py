@@ -3,8 +3,8 @@
     {"question": "A robe takes 2 bolts of blue fiber and half that much white fiber.  How many bolts in total …",
      "answer": "It takes 2/2=<<2/2=1>>1 bolt of white fiber\\nSo the total amount of fabric is … bolts\\n#### 3"}
 
-`d1` reads the first box up to its first closing brace and compares floats: `\\boxed{1,200}` is 1 to it, and a
-negative gold is never right. `ours` reads the last box, separators and signs, and compares exactly.
+`d1` reads the first box up to its first closing brace and compares floats: it reads `\\boxed{1,200}` as 1, and a
+negative gold is never right. `ours` reads the last box with separators and signs, and compares exactly.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from unmask.tasks.benchmark import Benchmark, judged
-from unmask.tasks.data import Source
-from unmask.tasks.prompts import Prompt
+from unmask.tasks.benchmark import Benchmark, grade_of
+from unmask.tasks.data import Dataset
+from unmask.tasks.prompts import Wording
 from unmask.tasks.reading import boxes, clip, loose_boxes, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _LOOSE = re.compile(r"-?\d+\.?\d*")
 _FRACTION = re.compile(r"(-?)\\[dt]?frac\{(-?[0-9]{1,300})\}\{(-?[0-9]{1,300})\}")
 _NUMBER = re.compile(r"(?<![\w.)}])-?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)?(?:\.[0-9]+)?(?:/[0-9]+)?")
-_DUST = re.compile(r"\\[$!,;: ]|[$]|\{,\}|\\text\{[^{}]*\}")
-LONGEST = 300  # digits; more is no answer, and slow to compare
+_DECORATION = re.compile(r"\\[$!,;: ]|[$]|\{,\}|\\text\{[^{}]*\}")
+LONGEST = 300  # digits; longer numbers are slow to compare
 
 
 @task("gsm8k")
 @dataclass(frozen=True)
 class GSM8K(Benchmark):
-    sources: ClassVar[dict[str, Source]] = {
-        split: Source(f"gsm8k/{split}.jsonl", "openai/gsm8k", (f"main/{split}-00000-of-00001.parquet",))
+    sources: ClassVar[dict[str, Dataset]] = {
+        split: Dataset(f"gsm8k/{split}.jsonl", "openai/gsm8k", (f"main/{split}-00000-of-00001.parquet",))
         for split in ("test", "train")
     }
-    wording: ClassVar[Prompt] = Prompt(
+    wording: ClassVar[Wording] = Wording(
         "Solve the word problem. Work through it step by step inside <reasoning></reasoning>, then give the "
         "final number, and nothing else, as \\boxed{number} inside <answer></answer>."
     )
 
-    split: Literal["test", "train"] = "test"  # settings are chosen on training problems
+    split: Literal["test", "train"] = "test"  # the training problems are for choosing settings
 
     def problems(self) -> list[Problem]:
         golds = [(row["question"], gold(row["answer"])) for row in self.sources[self.split].rows()]
@@ -51,8 +51,8 @@ class GSM8K(Benchmark):
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
         if metric == "d1":
-            read = _read_d1(clip(text))
-            return None if read is None else repr(read)
+            value = _read_d1(clip(text))
+            return None if value is None else repr(value)
         number = _read(clip(text))
         return None if number is None else str(number)
 
@@ -62,7 +62,7 @@ class GSM8K(Benchmark):
             right = answer is not None and not wanted.startswith("-") and float(answer) == float(wanted)
         else:
             right = answer is not None and Fraction(answer) == Fraction(wanted)
-        return judged(right, answer)
+        return grade_of(right, answer)
 
 
 def gold(worked: str) -> str:
@@ -81,20 +81,20 @@ def _read(text: str) -> Fraction | None:
 
 def _numbers(text: str) -> list[Fraction]:
     """Every number in the text: `-\\$1{,}200.50`, `3/4`, `\\frac{3}{4}`; a minus after a digit is an operator."""
-    text = _DUST.sub(lambda found: "," if found[0] == "{,}" else "", text.replace("−", "-"))
+    text = _DECORATION.sub(lambda match: "," if match[0] == "{,}" else "", text.replace("−", "-"))
     text = _FRACTION.sub(_slash, text)
-    return [number for found in _NUMBER.findall(text) if (number := _fraction(found)) is not None]
+    return [number for word in _NUMBER.findall(text) if (number := _fraction(word)) is not None]
 
 
-def _slash(found: re.Match[str]) -> str:
-    sign, above, below = found.groups()
+def _slash(match: re.Match[str]) -> str:
+    sign, above, below = match.groups()
     negative = [sign, above[:1], below[:1]].count("-") % 2
     return f" {'-' if negative else ''}{above.lstrip('-')}/{below.lstrip('-')} "
 
 
-def _fraction(found: str) -> Fraction | None:
-    above, _, below = "".join(found.split()).replace(",", "").partition("/")
-    if not above.strip("-.") or len(found) > LONGEST:
+def _fraction(text: str) -> Fraction | None:
+    above, _, below = "".join(text.split()).replace(",", "").partition("/")
+    if not above.strip("-.") or len(text) > LONGEST:
         return None
     number = Fraction(above)
     if not below:

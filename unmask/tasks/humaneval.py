@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unmask.tasks import listing
-from unmask.tasks.data import Source
+from unmask.tasks.data import Dataset
 from unmask.tasks.program_task import ProgramTask, read
-from unmask.tasks.prompts import Prompt
-from unmask.tasks.sandbox import Trial
+from unmask.tasks.prompts import Wording
+from unmask.tasks.sandbox import ProgramTest
 from unmask.tasks.task import Problem, task
 
 _FIELDS = ("prompt", "entry_point", "test")
@@ -26,12 +26,12 @@ _FIELDS = ("prompt", "entry_point", "test")
 @task("humaneval")
 @dataclass(frozen=True)
 class HumanEval(ProgramTask):
-    source: ClassVar[Source] = Source(
+    source: ClassVar[Dataset] = Dataset(
         "humaneval/HumanEval.jsonl.gz",
         "openai/openai_humaneval",
         ("openai_humaneval/test-00000-of-00001.parquet",),
     )
-    wording: ClassVar[Prompt] = Prompt(
+    wording: ClassVar[Wording] = Wording(
         "Complete the Python function. Think inside <reasoning></reasoning>, then give the whole function, "
         "with the imports it needs, in one ```python block inside <answer></answer>.",
         "```python\n{question}```",
@@ -48,24 +48,25 @@ class HumanEval(ProgramTask):
             for row in self.source.rows()
         ]
 
-    def trial(self, problem: Problem, text: str) -> Trial:
+    def program_test(self, problem: Problem, text: str) -> ProgramTest:
         prompt, entry, test = (problem.data[key] for key in _FIELDS)
-        given = listing.defined(listing.parse(prompt))
-        return Trial(
+        helpers = listing.defined(listing.parse(prompt)) - {entry}
+        return ProgramTest(
             program=_program(prompt, entry, text),
             tests=(test, f"check({entry})"),
-            names=(entry, *sorted(name for name in given - {entry} if name in test)),
+            names=(entry, *sorted(name for name in helpers if name in test)),
             prelude=listing.imports(prompt),
         )
 
 
 def _program(prompt: str, entry: str, text: str) -> str:
-    """What the output defines, after the imports and helpers it was given; or the prompt with the output for a body."""
+    """The output's function after the prompt's imports and helpers, or the prompt with the output as its body."""
     before = prompt[: prompt.rfind(f"def {entry}(")] + "\n"
     code = read(text, entry) or ""
     if entry in listing.defined(listing.parse(code)):
         return before + listing.reachable(code, entry)
     body = code if listing.fences(text) else text[: listing.LONGEST]
-    whole = listing.head(prompt + body)
-    grown = len(whole.strip()) > len(prompt.strip())
-    return before + listing.reachable(whole, entry) if grown else code
+    completed = listing.head(prompt + body)
+    if len(completed.strip()) <= len(prompt.strip()):
+        return code
+    return before + listing.reachable(completed, entry)

@@ -1,12 +1,11 @@
-"""What runs inside the sandbox: the program's side and the judge's side, two processes that share nothing but
-two pipes.
+"""What runs inside the sandbox: the program and the judge, two processes that share only two pipes.
 
-Sent as text to a fresh interpreter behind `jail.py`, so it knows the standard library only.
+This file is sent as text to a fresh interpreter after `jail.py`, so it uses only the standard library.
 
-The program's process defines the functions and answers calls. The judge's process, in a sandbox of its own,
-runs the tests: there a function of the program is a `Far` object that sends its arguments over and gets a
-value back, rebuilt from plain built-in types. Comparisons therefore happen where the program cannot reach: it
-can say any value, but no equality of its own, no patched builtin and no early exit has a say in the verdict.
+The program's process defines the functions and answers calls. The judge's process, in its own sandbox, runs the tests:
+there a function of the program is a `Far` object that sends its arguments and receives a value, rebuilt from built-in
+types. Comparisons therefore happen out of the program's reach: it can return any value, but its own equality, patched
+builtins and early exits do not influence the verdict.
 """
 
 # pyright: basic
@@ -20,15 +19,15 @@ _BOXES = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 class EndedError(BaseException):
-    """The other side is gone, or says what cannot be read; no test can swallow it."""
+    """The other side is gone or sent something unreadable; no test can catch this by accident."""
 
 
 class ForeignError(BaseException):
-    """An exception in the program. Its own kind stays there: a StopIteration would end a test's loop early."""
+    """An exception in the program. Its type is not passed on: a StopIteration would end a loop of the tests."""
 
 
 class Link:
-    """One JSON message a line, each way. Objects that are not plain stay where they are and travel as numbers."""
+    """One JSON message per line, each way. Objects that are not of a built-in type are sent as references."""
 
     def __init__(self, read, write):
         self.read, self.write = os.fdopen(read, "rb"), os.fdopen(write, "wb")
@@ -45,7 +44,7 @@ class Link:
         return json.loads(line)
 
     def encode(self, value):
-        """Subclasses of built-in types travel as their base: a named tuple is a tuple, a Counter a dict."""
+        """Subclasses of built-in types are sent as their base: a named tuple is a tuple, a Counter a dict."""
         if value is None or type(value) in (bool, str, float):
             return value
         if isinstance(value, int):
@@ -69,10 +68,10 @@ class Link:
         self.kept.append(value)
         return {"far": len(self.kept) - 1}
 
-    def decode(self, said):
-        if not isinstance(said, dict):
-            return said
-        ((kind, inside),) = said.items()
+    def decode(self, message):
+        if not isinstance(message, dict):
+            return message
+        ((kind, inside),) = message.items()
         if kind in _BOXES:
             return _BOXES[kind](self.decode(item) for item in inside)
         if kind == "dict":
@@ -89,7 +88,7 @@ class Link:
 
 
 class Far:
-    """An object of the program as the judge sees it: called, gone through or handed back; equal to itself only."""
+    """The judge's view of an object of the program: callable, iterable, passed back as itself, equal only to itself."""
 
     def __init__(self, link, place):
         self.link, self.place = link, place
@@ -100,9 +99,9 @@ class Far:
     def __iter__(self):
         return iter(self._ask("list", (), {}))
 
-    def _ask(self, what, args, kwargs):
+    def _ask(self, action, args, kwargs):
         link = self.link
-        message = {"do": what, "on": self.place, "args": link.encode(args), "kwargs": link.encode(kwargs)}
+        message = {"do": action, "on": self.place, "args": link.encode(args), "kwargs": link.encode(kwargs)}
         try:
             link.send(message)
         except BrokenPipeError:
@@ -112,26 +111,26 @@ class Far:
 
 def hear(link):
     try:
-        said = link.receive()
-        if "value" in said:
-            return link.decode(said["value"])
-        name, words = said["error"]
+        message = link.receive()
+        if "value" in message:
+            return link.decode(message["value"])
+        name, text = message["error"]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, MemoryError):
         raise EndedError("what the program said cannot be read") from None
-    raise ForeignError(f"{name}: {words}")
+    raise ForeignError(f"{name}: {text}")
 
 
 def reply(link, work):
-    """Do the work and say its value or its error; the program's exits are errors too."""
+    """Send the value of the work or its error; an exit of the program is an error too."""
     try:
-        said = {"value": link.encode(work())}
+        message = {"value": link.encode(work())}
     except BaseException as error:
-        said = {"error": [type(error).__name__, str(error)[:1000]]}
-    link.send(said)
+        message = {"error": [type(error).__name__, str(error)[:1000]]}
+    link.send(message)
 
 
 def perform(job, link):
-    """The program's side: run the program, say which of the asked-for names it has, then answer calls."""
+    """The program's side: run the program, send the names it defines of those the tests use, then answer calls."""
     space = {"__name__": "program"}
 
     def start():
@@ -142,27 +141,27 @@ def perform(job, link):
     reply(link, start)
     while True:
         try:
-            asked = link.receive()
+            call = link.receive()
         except EndedError:
             return
-        reply(link, partial(answer, link, asked))
+        reply(link, partial(answer, link, call))
 
 
-def answer(link, asked):
-    target = link.kept[asked["on"]]
-    if asked["do"] == "list":
+def answer(link, call):
+    target = link.kept[call["on"]]
+    if call["do"] == "list":
         return list(target)
-    return target(*link.decode(asked["args"]), **link.decode(asked["kwargs"]))
+    return target(*link.decode(call["args"]), **link.decode(call["kwargs"]))
 
 
 def judge(job, link):
-    """The judge's side: every test in order; the verdict is one line on a pipe that no program holds."""
+    """The judge's side: run the tests in order; the verdict is one line on a pipe that the program does not have."""
     space = {"__name__": "tests"}
     note = ""
     try:
         exec(compile(job["prelude"], "tests", "exec"), space)
-        said = hear(link)
-        space |= {name: said[name] for name in job["names"] if name in said}  # and no other: it may say anything
+        names = hear(link)
+        space |= {name: names[name] for name in job["names"] if name in names}  # no others: the program may send any
         for test in job["tests"]:
             note = test.strip()
             exec(compile(test, "tests", "exec"), space)
@@ -178,13 +177,13 @@ def judge(job, link):
 
 
 def main(enter, limit):
-    """Both from `jail.py`, which stands above this text when it is sent."""
+    """Both arguments come from `jail.py`, whose text precedes this one."""
     job = json.loads(sys.stdin.buffer.read())
     if job["enter"]:
         enter(**job["enter"])
     limit(**job["limits"])
     for handle in (0, 2):
-        os.dup2(1, handle)  # nothing to read, nowhere to complain
+        os.dup2(1, handle)  # no input, no error output
     link = Link(*job["handles"][:2])
     (judge if job["role"] == "judge" else perform)(job, link)
     os._exit(0)

@@ -1,65 +1,33 @@
-"""A small Python, walked rather than run: an allow-listed syntax tree, a budget of steps, no way out.
+"""A small subset of Python, interpreted on its syntax tree: allow-listed syntax, a step budget, no imports.
 
-Whole numbers, truth values, strings, lists and tuples; functions, loops, comprehensions; a few builtins and
-methods (`builtin.py`). Every step and every element made is paid for from one budget, so time and memory are
-bounded together; whatever is not listed here is refused before anything happens.
+It has integers, booleans, strings, lists and tuples; functions, loops and comprehensions; a few builtins and
+methods (`builtin.py`). Every step and every new element is charged to one budget, which bounds time and memory
+together. Syntax that is not listed is refused before the program starts.
 """
 
 from __future__ import annotations
 
 import ast
-import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unmask.tasks.builtin import BUILTINS, METHODS, Purse, combine, equal, hold
+from unmask.tasks.builtin import BUILTINS, METHODS
+from unmask.tasks.values import Budget, ProgramError, charged, combine, compare, equal, sequence
 
 LONGEST = 4000  # characters of a program
-STEPS = 20_000  # what one call may spend
-DEEPEST = 40  # calls inside calls
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
-_ALLOWED = (
-    *(ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign, ast.Expr),
-    *(
-        ast.For,
-        ast.While,
-        ast.If,
-        ast.Break,
-        ast.Continue,
-        ast.Pass,
-        ast.Load,
-        ast.Store,
-        ast.Constant,
-        ast.Name,
-    ),
-    *(
-        ast.BinOp,
-        ast.UnaryOp,
-        ast.BoolOp,
-        ast.Compare,
-        ast.IfExp,
-        ast.Call,
-        ast.Attribute,
-        ast.Subscript,
-        ast.Slice,
-    ),
-    *(ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.And, ast.Or),
-    *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.UAdd, ast.USub, ast.Not),
-    *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Is, ast.IsNot),
-)
+STEPS = 20_000  # budget of one call
+DEEPEST = 40  # nested calls
+_SYNTAX = """
+    Module FunctionDef arguments arg Return Assign AugAssign Expr For While If Break Continue Pass Load Store
+    Constant Name BinOp UnaryOp BoolOp Compare IfExp Call Attribute Subscript Slice List Tuple ListComp
+    GeneratorExp comprehension And Or Add Sub Mult FloorDiv Mod Pow UAdd USub Not
+    Eq NotEq Lt LtE Gt GtE In NotIn Is IsNot
+"""
+_ALLOWED = tuple(getattr(ast, name) for name in _SYNTAX.split())
 _BREAK, _CONTINUE = object(), object()
 _FAILURES = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
-
-
-class ProgramError(Exception):
-    """The program is not in the small Python, failed, or spent its budget."""
 
 
 @dataclass(frozen=True)
@@ -72,25 +40,25 @@ class Program:
     functions: dict[str, ast.FunctionDef]
 
     def call(self, name: str, arguments: Sequence[Any], steps: int = STEPS) -> Any:
-        """What the function returns; the arguments are copied, so the program cannot change them."""
+        """What the function returns; arguments are copied, so the program cannot change them."""
         if name not in self.functions:
             raise ProgramError(f"there is no function {name}")
         try:
-            return _Machine(self.functions, Purse(steps)).call(name, [_copy(value) for value in arguments])
+            return _Machine(self.functions, Budget(steps)).call(name, [_copy(value) for value in arguments])
         except _FAILURES as error:
             raise ProgramError(f"{type(error).__name__}: {error}"[:200]) from None
 
     def gives(self, name: str, arguments: Sequence[Any], wanted: Any, steps: int = STEPS) -> bool:
-        """Whether the call returns just this: same type, same value."""
-        got = self.call(name, arguments, steps)
+        """Whether the call returns a value of the same type that is equal."""
+        value = self.call(name, arguments, steps)
         try:
-            return equal(Purse(steps), got, wanted, strict=True)
+            return equal(Budget(steps), value, wanted, strict=True)
         except _FAILURES:
             return False
 
 
 def load(source: str) -> Program:
-    """A program read and vetted: only functions at the top, only listed syntax."""
+    """A parsed and vetted program: functions only at the top level."""
     body = parse(source).body
     functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
     if len(functions) < len(body):
@@ -99,7 +67,7 @@ def load(source: str) -> Program:
 
 
 def parse(source: str) -> ast.Module:
-    """The syntax tree, every node of a listed kind."""
+    """The syntax tree, every node of an allowed kind."""
     if len(source) > LONGEST:
         raise ProgramError(f"a program has at most {LONGEST} characters, not {len(source)}")
     try:
@@ -133,7 +101,7 @@ def _copy(value: Any) -> Any:
 @dataclass
 class _Machine:
     functions: dict[str, ast.FunctionDef]
-    purse: Purse
+    budget: Budget
     frames: list[dict[str, Any]] = field(default_factory=list)
 
     def call(self, name: str, arguments: list[Any]) -> Any:
@@ -144,20 +112,20 @@ class _Machine:
         if len(self.frames) >= DEEPEST:
             raise ProgramError("calls go too deep")
         self.frames.append(dict(zip(names, arguments, strict=True)))
-        done = self.block(function.body)
+        ending = self.block(function.body)
         self.frames.pop()
-        return done.value if isinstance(done, _Returned) else None
+        return ending.value if isinstance(ending, _Returned) else None
 
     def block(self, body: list[ast.stmt]) -> Any:
-        """None where the block ran through, else how it was left."""
+        """None if the block ran to its end, else what left it early: a break, a continue or a return."""
         for statement in body:
-            left = self.statement(statement)
-            if left is not None:
-                return left
+            ending = self.statement(statement)
+            if ending is not None:
+                return ending
         return None
 
     def statement(self, node: ast.stmt) -> Any:
-        self.purse.pay(1)
+        self.budget.charge(1)
         match node:
             case ast.Return():
                 return _Returned(None if node.value is None else self.value(node.value))
@@ -166,15 +134,12 @@ class _Machine:
                 for target in node.targets:
                     self.store(target, value)
             case ast.AugAssign():
-                load = ast.Name(node.target.id) if isinstance(node.target, ast.Name) else node.target
-                value = combine(self.purse, node.op, self.value(load), self.value(node.value))
+                value = combine(self.budget, node.op, self.value(node.target), self.value(node.value))
                 self.store(node.target, value)
             case ast.If():
                 return self.block(node.body if self.value(node.test) else node.orelse)
-            case ast.For():
+            case ast.For() | ast.While():
                 return self.loop(node)
-            case ast.While():
-                return self.repeat(node)
             case ast.Expr():
                 self.value(node.value)
             case ast.Break():
@@ -187,62 +152,56 @@ class _Machine:
                 raise ProgramError(f"{type(node).__name__} does not stand inside a function")
         return None
 
-    def loop(self, node: ast.For) -> Any:
-        for item in self.items(self.value(node.iter)):
-            self.purse.pay(1)
-            self.store(node.target, item)
-            left = self.block(node.body)
-            if left is _BREAK:
+    def loop(self, node: ast.For | ast.While) -> Any:
+        for _ in self.passes(node.target, node.iter) if isinstance(node, ast.For) else self.tests(node.test):
+            ending = self.block(node.body)
+            if ending is _BREAK:
                 return None
-            if isinstance(left, _Returned):
-                return left
+            if isinstance(ending, _Returned):
+                return ending
         return self.block(node.orelse)
 
-    def repeat(self, node: ast.While) -> Any:
-        while self.value(node.test):
-            self.purse.pay(1)
-            left = self.block(node.body)
-            if left is _BREAK:
-                return None
-            if isinstance(left, _Returned):
-                return left
-        return self.block(node.orelse)
+    def passes(self, target: ast.expr, items: ast.expr) -> Iterator[None]:
+        for item in sequence(self.value(items)):
+            self.budget.charge(1)
+            self.store(target, item)
+            yield
 
-    def items(self, value: Any) -> Any:
-        if not isinstance(value, list | tuple | str):
-            raise ProgramError(f"{type(value).__name__} cannot be looped over")
-        return value
+    def tests(self, test: ast.expr) -> Iterator[None]:
+        while self.value(test):
+            self.budget.charge(1)
+            yield
 
     def store(self, target: ast.expr, value: Any) -> None:
         match target:
             case ast.Name():
                 self.frames[-1][target.id] = value
             case ast.Tuple() | ast.List():
-                parts = list(self.items(value))
-                self.purse.pay(len(parts))
-                if len(parts) != len(target.elts):
+                items = list(sequence(value))
+                self.budget.charge(len(items))
+                if len(items) != len(target.elts):
                     raise ProgramError("a tuple of another length")
-                for part, item in zip(target.elts, parts, strict=True):
+                for part, item in zip(target.elts, items, strict=True):
                     self.store(part, item)
             case ast.Subscript() if not isinstance(target.slice, ast.Slice):
-                held, place = self.value(target.value), self.value(target.slice)
-                if not isinstance(held, list) or not isinstance(place, int):
+                values, place = self.value(target.value), self.value(target.slice)
+                if not isinstance(values, list) or not isinstance(place, int):
                     raise ProgramError("only places in lists are assigned to")
-                held[place] = value
+                values[place] = value
             case _:
                 raise ProgramError(f"{type(target).__name__} cannot be assigned to")
 
     def value(self, node: ast.expr) -> Any:
-        self.purse.pay(1)
+        self.budget.charge(1)
         match node:
             case ast.Constant():
-                return hold(self.purse, node.value)
+                return charged(self.budget, node.value)
             case ast.Name():
                 if node.id not in self.frames[-1]:
                     raise ProgramError(f"there is nothing called {node.id[:40]}")
                 return self.frames[-1][node.id]
             case ast.BinOp():
-                return combine(self.purse, node.op, self.value(node.left), self.value(node.right))
+                return combine(self.budget, node.op, self.value(node.left), self.value(node.right))
             case ast.UnaryOp():
                 return self.unary(node)
             case ast.BoolOp():
@@ -283,77 +242,48 @@ class _Machine:
         left = self.value(node.left)
         for op, part in zip(node.ops, node.comparators, strict=True):
             right = self.value(part)
-            if not self.holds(left, op, right):
+            if not compare(self.budget, op, left, right):
                 return False
             left = right
         return True
 
-    def holds(self, left: Any, op: ast.cmpop, right: Any) -> bool:
-        match op:
-            case ast.Eq():
-                return equal(self.purse, left, right)
-            case ast.NotEq():
-                return not equal(self.purse, left, right)
-            case ast.Is():
-                return left is right
-            case ast.IsNot():
-                return left is not right
-            case ast.In() | ast.NotIn():
-                return self.within(left, right) is isinstance(op, ast.In)
-        if not all(isinstance(side, int) for side in (left, right)):
-            if not all(isinstance(side, str) for side in (left, right)):
-                raise ProgramError("only numbers or strings are put in order")
-            self.purse.pay(len(left) + len(right))
-        return _COMPARE[type(op)](left, right)
-
-    def within(self, item: Any, held: Any) -> bool:
-        if isinstance(held, str) and isinstance(item, str):
-            self.purse.pay(len(held) + len(item))
-            return item in held
-        return any(equal(self.purse, item, other) for other in self.items(held))
-
     def invoke(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name):
-            name = node.func.id
-            arguments = [self.value(argument) for argument in node.args]
+            name, arguments = node.func.id, [self.value(argument) for argument in node.args]
             if name in self.functions:
                 return self.call(name, arguments)
             if name in BUILTINS:
-                return BUILTINS[name](self.purse, *arguments)
+                return BUILTINS[name](self.budget, *arguments)
             raise ProgramError(f"there is no function {name[:40]}")
         if not isinstance(node.func, ast.Attribute):
             raise ProgramError("only names and methods are called")
-        held = self.value(node.func.value)
-        method = METHODS.get((type(held), node.func.attr))
+        value = self.value(node.func.value)
+        method = METHODS.get((type(value), node.func.attr))
         if method is None:
-            raise ProgramError(f"{type(held).__name__} has no method {node.func.attr[:40]}")
-        return method(self.purse, held, *(self.value(argument) for argument in node.args))
+            raise ProgramError(f"{type(value).__name__} has no method {node.func.attr[:40]}")
+        return method(self.budget, value, *(self.value(argument) for argument in node.args))
 
     def subscript(self, node: ast.Subscript) -> Any:
-        held = self.items(self.value(node.value))
-        if isinstance(node.slice, ast.Slice):
-            ends = (node.slice.lower, node.slice.upper, node.slice.step)
-            place: Any = slice(*(None if end is None else self.value(end) for end in ends))
-            self.purse.pay(len(held))
-        else:
-            place = self.value(node.slice)
-        return held[place]
+        values = sequence(self.value(node.value))
+        if not isinstance(node.slice, ast.Slice):
+            return values[self.value(node.slice)]
+        ends = (node.slice.lower, node.slice.upper, node.slice.step)
+        place = slice(*(None if end is None else self.value(end) for end in ends))
+        self.budget.charge(len(values))
+        return values[place]
 
     def comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
-        """Loop names stay inside, as in Python; a generator is worked out at once."""
-        made: list[Any] = []
+        """Loop names stay inside, as in Python; a generator is evaluated at once."""
         self.frames.append(dict(self.frames[-1]))
-        self.purse.pay(len(self.frames[-1]))
-        self.gather(node.elt, node.generators, made)
+        self.budget.charge(len(self.frames[-1]))
+        items = list(self.gather(node.elt, node.generators))
         self.frames.pop()
-        return made
+        return items
 
-    def gather(self, item: ast.expr, loops: list[ast.comprehension], made: list[Any]) -> None:
+    def gather(self, item: ast.expr, loops: list[ast.comprehension]) -> Iterator[Any]:
         if not loops:
-            made.append(self.value(item))
+            yield self.value(item)
             return
-        for value in self.items(self.value(loops[0].iter)):
-            self.purse.pay(1)
-            self.store(loops[0].target, value)
+        for _ in self.passes(loops[0].target, loops[0].iter):
             if all(self.value(test) for test in loops[0].ifs):
-                self.gather(item, loops[1:], made)
+                yield from self.gather(item, loops[1:])

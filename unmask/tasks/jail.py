@@ -1,7 +1,7 @@
-"""The way into the sandbox: namespaces of its own, a root of its own, no rights, hard limits.
+"""Confines a process: its own namespaces, its own root, no privileges, hard limits.
 
-Sent as text to a fresh interpreter, so it knows the standard library only. `enter` returns in the confined
-process alone; the processes it leaves behind wait for that one and end with it.
+This file is sent as text to a fresh interpreter, so it uses only the standard library. `enter` returns only in the
+confined process; the processes above it wait for that one and end with it.
 """
 
 import ctypes
@@ -10,32 +10,32 @@ import resource
 import signal
 import sys
 
-REFUSED = 97  # exit status where the confined process was never reached
+REFUSED = 97  # exit status if confinement failed
 _NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000  # mount uts ipc user pid net
 _BIND, _REC, _PRIVATE, _REMOUNT, _READ_ONLY = 0x1000, 0x4000, 0x40000, 0x20, 0x1
 _NOSUID, _NODEV, _KEPT, _RELATIME = 0x2, 0x4, 0x8 | 0x400 | 0x800, 0x200000
 _DETACH = 2
 _PDEATHSIG, _DUMPABLE, _NO_NEW_PRIVS, _BOUND_DROP = 1, 4, 38, 24
 _CAPABILITIES = 0x20080522  # version 3 of the kernel's header
-ROOT = "/proc"  # where the new root is put together: there everywhere, and holds nothing we bind
+ROOT = "/proc"  # where the new root is built: it always exists and holds nothing that we bind
 
 
 def enter(paths: list[str], disk: int, seconds: int, outer: int) -> None:
-    """Go in with `paths` to read and `disk` bytes to write; real root becomes the outside user `outer` there."""
+    """Confine this process, with `paths` to read and `disk` bytes to write; root runs as the outside user `outer`."""
     try:
-        _write("/proc/self/oom_score_adj", "1000")  # where memory runs out, we go first
+        _write("/proc/self/oom_score_adj", "1000")  # we are killed first if memory runs out
         _unshare(outer)
-        _fork(seconds, tell=True)  # the next process is the first of the new process namespace
+        _fork(seconds, tell=True)  # the child is the first process of the new namespace
         _build(paths, disk)
     except OSError as error:
         print(f"{error.strerror} ({error.filename})", file=sys.stderr)
         os._exit(REFUSED)
-    _fork(seconds, tell=False)  # signals to a namespace's first process are special: the program is the second
+    _fork(seconds, tell=False)  # signals to a namespace's first process are special, so the program is the second
     _drop(outer)
 
 
 def limit(memory: int, cpu: int, processes: int, disk: int) -> None:
-    for what, most in (
+    for kind, most in (
         (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_CPU, cpu),
         (resource.RLIMIT_NPROC, processes),
@@ -43,7 +43,7 @@ def limit(memory: int, cpu: int, processes: int, disk: int) -> None:
         (resource.RLIMIT_NOFILE, 64),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(what, (most, most))
+        resource.setrlimit(kind, (most, most))
 
 
 def _call(name: str, *args: object) -> None:
@@ -58,7 +58,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _unshare(outer: int) -> None:
-    """Only a process left outside may map two users, so one writes the maps and goes."""
+    """Only a process outside the namespace may map two users, so a child writes the maps and exits."""
     me, user, group = os.getpid(), os.getuid(), os.getgid()
     ready, go = os.pipe()
     helper = os.fork()
@@ -71,11 +71,11 @@ def _unshare(outer: int) -> None:
     os.close(go)
     if os.waitpid(helper, 0)[1]:
         os._exit(REFUSED)
-    _write("/proc/sys/user/max_user_namespaces", "0")  # or the program could be root in one of its own
+    _write("/proc/sys/user/max_user_namespaces", "0")  # or the program could become root in its own namespace
 
 
 def _map(pid: int, user: int, group: int, outer: int) -> int:
-    """Outside users as they are known inside: the caller is 0, `outer` is 1."""
+    """Map outside users into the namespace: the caller is 0, `outer` is 1."""
     other = f"\n1 {outer} 1" if outer else ""
     try:
         if user:
@@ -94,14 +94,14 @@ def _write(path: str, text: str) -> None:
 
 
 def _fork(seconds: int, tell: bool) -> None:
-    """Return in the child; the parent waits and takes everything below with it. No program chooses its status."""
+    """Return in the child; the parent waits and hides the exit status of the program."""
     child = os.fork()
     if child == 0:
         _call("prctl", _PDEATHSIG, signal.SIGKILL)
         return
     _call("prctl", _DUMPABLE, 0)
-    signal.alarm(seconds + 2)  # even where nobody is left to kill us
-    os.closerange(3, 1 << 16)  # or a reader would wait for an end that we hold open
+    signal.alarm(seconds + 2)  # in case nobody is left to kill us
+    os.closerange(3, 1 << 16)  # or a reader would wait for a pipe end that we hold open
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os._exit(REFUSED if tell and status == REFUSED else 0)
 

@@ -1,16 +1,16 @@
-"""One spelling for many: the normal form in which answers of MATH (arXiv 2103.03874) are compared as strings."""
+"""The normal form in which LaTeX answers of MATH (arXiv 2103.03874) are compared as strings."""
 
 from __future__ import annotations
 
 import re
 
-_GONE = re.compile(r"\n|\\!|\\left|\\right|\^\{\\circ\}|\^\\circ|\\\$|\\?%")
+_REMOVED = re.compile(r"\n|\\!|\\left|\\right|\^\{\\circ\}|\^\\circ|\\\$|\\?%")
 _WHOLE = re.compile(r"(-?[0-9]+)/(-?[0-9]+)")
 
 
 def normalise(text: str) -> str:
     text = text.replace("\\\\", "\\").replace("\\tfrac", "\\frac").replace("\\dfrac", "\\frac")
-    text = _GONE.sub("", text)
+    text = _REMOVED.sub("", text)
     text = text.partition("\\text{ ")[0]  # a unit
     text = text.replace(" .", " 0.").replace("{.", "{0.")
     if text.startswith("."):

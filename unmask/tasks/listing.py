@@ -1,21 +1,20 @@
-"""Reading a program from an output: a fenced block, else the longest span of lines that parses; then only
-what is needed.
-"""
+"""Reads a program from an output: a fenced block, else the longest span of lines that parses."""
 
 from __future__ import annotations
 
 import ast
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import zip_longest
 
 LONGEST = 20_000  # characters of a program that are read
-TRIES = 300  # parses spent on looking for a span
+TRIES = 300  # attempts to parse a span
 _FENCE = re.compile(r"^[ \t]{0,20}```[ \t]{0,20}(\w{0,20})[ \t]{0,20}$", re.MULTILINE)
 _PYTHON = ("", "python", "python3", "py")
 _OPENING = re.compile(r"(?:def|class|import|from|async|@)\b|@|[A-Za-z_]\w{0,99} *=[^=]")
 
-warnings.filterwarnings("ignore", module="<program>")  # a model's odd escapes are no news to the user
+warnings.filterwarnings("ignore", module="<program>")  # warnings about a model's code do not concern the user
 
 
 def parse(text: str) -> ast.Module | None:
@@ -26,29 +25,23 @@ def parse(text: str) -> ast.Module | None:
 
 
 def fences(text: str) -> list[str]:
-    """The Python blocks between ``` lines; the last may be cut off by the output's end."""
-    marks = list(_FENCE.finditer(text))
-    found: list[str] = []
-    at = 0
-    while at < len(marks):
-        opened = marks[at]
-        closed = marks[at + 1] if at + 1 < len(marks) else None
-        if opened[1].lower() in _PYTHON:
-            found.append(text[opened.end() : closed.start() if closed else len(text)].strip("\n"))
-        at += 2
-    return [block for block in found if block.strip()]
+    """The Python blocks between ``` lines; the last may be cut off by the end of the output."""
+    fences = list(_FENCE.finditer(text))
+    blocks = [
+        text[opening.end() : closing.start() if closing else len(text)].strip("\n")
+        for opening, closing in zip_longest(fences[::2], fences[1::2])
+        if opening[1].lower() in _PYTHON
+    ]
+    return [block for block in blocks if block.strip()]
 
 
-def choose(blocks: Iterable[str], entry: str | None) -> str | None:
-    """The last block that defines what is asked for (anything, where nothing is), else the last block."""
-    last = None
-    for block in blocks:
-        last = block
-    for block in reversed(list(blocks)):
+def last_defining(blocks: Sequence[str], entry: str | None) -> str:
+    """The last block that defines the entry point (without one, that defines anything), else the last block."""
+    for block in reversed(blocks):
         names = defined(parse(block))
         if entry in names if entry else names:
             return block
-    return last
+    return blocks[-1]
 
 
 def span(text: str) -> str | None:
@@ -58,9 +51,8 @@ def span(text: str) -> str | None:
     for start, line in enumerate(lines):
         if not _OPENING.match(line):
             continue
-        found, tries = _longest(lines[start:], tries)
-        if len(found) > len(best):
-            best = found
+        candidate, tries = _longest(lines[start:], tries)
+        best = max(best, candidate, key=len)
         if tries <= 0:
             break
     return best or None
@@ -86,23 +78,23 @@ def _longest(lines: list[str], tries: int) -> tuple[str, int]:
 
 
 def defined(tree: ast.Module | None) -> set[str]:
-    """The names a program's top level gives meaning to, imports apart."""
+    """The names defined at a program's top level, without imports."""
     return {name for node in (tree.body if tree else ()) for name in _names(node)}
 
 
 def reachable(text: str, entry: str) -> str:
-    """Imports, and the definitions that the entry point leads to; all of it where it has no such entry point."""
+    """Imports and the definitions that the entry point needs; the whole text if it does not define the entry point."""
     tree = parse(text)
     if tree is None or entry not in defined(tree):
         return text
-    makers: dict[str, list[ast.stmt]] = {}
+    definitions: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
         for name in _names(node):
-            makers.setdefault(name, []).append(node)
+            definitions.setdefault(name, []).append(node)
     kept: set[ast.stmt] = set()
     waiting = [entry]
     while waiting:
-        for node in makers.pop(waiting.pop(), []):
+        for node in definitions.pop(waiting.pop(), []):
             if node not in kept:
                 kept.add(node)
                 waiting += used(node)
@@ -123,7 +115,7 @@ def used(node: ast.AST) -> set[str]:
 
 
 def tidy(text: str) -> str:
-    """The program without comments and habits of layout: programs that differ in nothing else vote together."""
+    """The program without comments and with standard layout, so that equal programs vote together."""
     tree = parse(text)
     if tree is None:
         return text

@@ -4,8 +4,8 @@
      "solution": "… $=\\\\boxed{\\\\frac{14}{3}}$", "answer": "\\\\frac{14}{3}",
      "subject": "Algebra", "level": 3, "unique_id": "test/algebra/2584.json"}
 
-`d1` compares normalised strings. `ours` does too, and where they differ asks whether the two mean the same;
-it reads the answer tags where there is no box, which `d1` does only where the box is empty.
+`d1` compares normalised strings. `ours` also accepts a different string with the same meaning, and reads the answer
+tags if there is no box, which `d1` does only if the box is empty.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unmask.tasks import symbolic
-from unmask.tasks.benchmark import Benchmark, judged
-from unmask.tasks.data import Source
+from unmask.tasks.benchmark import Benchmark, grade_of
+from unmask.tasks.data import Dataset
 from unmask.tasks.latex import normalise
-from unmask.tasks.prompts import Prompt
+from unmask.tasks.prompts import Wording
 from unmask.tasks.reading import boxes, clip, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
@@ -25,8 +25,8 @@ from unmask.tasks.task import Grade, Metric, Problem, task
 @task("math500")
 @dataclass(frozen=True)
 class Math500(Benchmark):
-    source: ClassVar[Source] = Source("math500/test.jsonl", "HuggingFaceH4/MATH-500", ("test.jsonl",))
-    wording: ClassVar[Prompt] = Prompt(
+    source: ClassVar[Dataset] = Dataset("math500/test.jsonl", "HuggingFaceH4/MATH-500", ("test.jsonl",))
+    wording: ClassVar[Wording] = Wording(
         "Solve the mathematics problem. Work through it step by step inside <reasoning></reasoning>, then "
         "give the final answer, simplified and in LaTeX, as \\boxed{answer} inside <answer></answer>."
     )
@@ -53,19 +53,19 @@ class Math500(Benchmark):
         wanted = problem.data["answer"]
         answer, marked = _read(clip(text), metric)
         if answer is None:
-            return judged(False, None)
+            return grade_of(False, None)
         same = normalise(answer) == normalise(wanted)
         if not same and metric == "ours" and marked:
             same = symbolic.equal(wanted, answer)
-        return judged(same, answer)
+        return grade_of(same, answer)
 
 
 def _read(text: str, metric: Metric) -> tuple[str | None, bool]:
-    """The answer, and whether the output marked it as one: the bare text is compared letter by letter only."""
-    found = boxes(text)
-    box, tag = found[-1].strip() if found else "", tagged(text)
+    """The answer, and whether the output marked it as one: unmarked text is only compared as a string."""
+    contents = boxes(text)
+    box, tag = contents[-1].strip() if contents else "", tagged(text)
     if box:
         return box, True
-    if tag and (found or metric == "ours"):
+    if tag and (contents or metric == "ours"):
         return tag, True
     return text.strip() or None, False

@@ -5,8 +5,8 @@
      "test_setup_code": "", "test_list": ["assert similar_elements((3, 4, 5, 6),(5, 7, 4, 10)) == (4, 5)", …],
      "challenge_test_list": []}
 
-`test` is problems 11 to 510 of the full set; `sanitized` is the 427 that were checked by hand. Both metrics
-are the same.
+`test` is problems 11 to 510 of the full set; `sanitized` is the 427 that were checked by hand. Both metrics are the
+same.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from unmask.tasks import listing
-from unmask.tasks.data import Row, Source
+from unmask.tasks.data import Dataset
 from unmask.tasks.program_task import ProgramTask, read
-from unmask.tasks.prompts import Prompt
-from unmask.tasks.sandbox import Trial
+from unmask.tasks.prompts import Wording
+from unmask.tasks.sandbox import ProgramTest
 from unmask.tasks.task import Problem, task
 
 _REPO = "google-research-datasets/mbpp"
@@ -29,15 +29,15 @@ _SPLITS = ("train", "test", "validation", "prompt")
 @task("mbpp")
 @dataclass(frozen=True)
 class MBPP(ProgramTask):
-    sources: ClassVar[dict[str, Source]] = {
-        "test": Source("mbpp/mbpp.jsonl", _REPO, ("full/test-00000-of-00001.parquet",)),
-        "sanitized": Source(
+    sources: ClassVar[dict[str, Dataset]] = {
+        "test": Dataset("mbpp/mbpp.jsonl", _REPO, ("full/test-00000-of-00001.parquet",)),
+        "sanitized": Dataset(
             "mbpp/sanitized-mbpp.json",
             _REPO,
             tuple(f"sanitized/{split}-00000-of-00001.parquet" for split in _SPLITS),
         ),
     }
-    wording: ClassVar[Prompt] = Prompt(
+    wording: ClassVar[Wording] = Wording(
         "Write the Python function that is described and that passes the tests shown. Think inside "
         "<reasoning></reasoning>, then give the whole program, with the imports it needs, in one ```python "
         "block inside <answer></answer>.",
@@ -50,9 +50,9 @@ class MBPP(ProgramTask):
         rows = sorted(self.sources[self.subset].rows(), key=lambda row: row["task_id"])
         return [_problem(row) for row in rows if self.subset == "sanitized" or 11 <= row["task_id"] <= 510]
 
-    def trial(self, problem: Problem, text: str) -> Trial:
+    def program_test(self, problem: Problem, text: str) -> ProgramTest:
         data: Any = problem.data
-        return Trial(
+        return ProgramTest(
             program=read(text, data["names"][0]) or "",
             tests=tuple(data["tests"].split("\n")),
             names=tuple(data["names"]),
@@ -61,7 +61,7 @@ class MBPP(ProgramTask):
         )
 
 
-def _problem(row: Row) -> Problem:
+def _problem(row: dict[str, Any]) -> Problem:
     tests, code = row["test_list"], row["code"].replace("\r\n", "\n")
     setup = (row.get("test_setup_code") or "").replace("\r\n", "\n")
     data = {
@@ -75,7 +75,7 @@ def _problem(row: Row) -> Problem:
 
 
 def _names(tests: list[str], code: str) -> list[str]:
-    """What the tests use of the program, the function under test first: the one called outermost by the first test."""
+    """The program's names that the tests use, starting with the outermost call of the first test."""
     known = listing.defined(listing.parse(code))
     order: list[str] = []
     for test in tests:

@@ -1,6 +1,6 @@
-"""The process behind `symbolic.py`: a pair of LaTeX answers a line in, whether they mean the same a line out.
+"""The process behind `symbolic.py`: reads a pair of LaTeX answers per line and writes whether they are equal.
 
-Run as a file and never imported, so that it loads math-verify and nothing of ours.
+It is run as a file, never imported, so that it loads math-verify and nothing else of this package.
 """
 
 import json
@@ -11,14 +11,14 @@ import sys
 from math_verify import parse, verify
 
 MEMORY = 4 << 30
-SECONDS = 3  # of CPU time for one comparison, rounded up: then the kernel ends us, which reads as unequal
+SECONDS = 3  # CPU time per comparison; beyond it the kernel kills this process, which counts as unequal
 
 
 def same(gold: str, answer: str) -> bool:
-    """Without math-verify's timeouts, which need signals and would measure a clock."""
+    """Without math-verify's timeouts, which need signals and measure wall time."""
     try:
-        wanted, said = (parse(f"\\boxed{{{side}}}", parsing_timeout=None) for side in (gold, answer))  # pyright: ignore[reportArgumentType]
-        return bool(verify(wanted, said, timeout_seconds=None))
+        left, right = (parse(f"\\boxed{{{side}}}", parsing_timeout=None) for side in (gold, answer))  # pyright: ignore[reportArgumentType]
+        return bool(verify(left, right, timeout_seconds=None))
     except Exception:
         return False
 
@@ -26,7 +26,7 @@ def same(gold: str, answer: str) -> bool:
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     out = os.dup(1)
-    os.dup2(2, 1)  # whatever the library prints is no answer
+    os.dup2(2, 1)  # keeps what the library prints out of the answers
     for line in sys.stdin:
         spent = sum(os.times()[:2])
         resource.setrlimit(resource.RLIMIT_CPU, (int(spent) + 1 + SECONDS, resource.RLIM_INFINITY))

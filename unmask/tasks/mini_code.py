@@ -13,9 +13,8 @@
                 t += x + 12
         return t
 
-Half of the functions are described (`programs.py`), half are told by examples (`unknowns.py`).
-Answers are walked by our own interpreter (`interpreter.py`), never executed. The level is how much is put
-together.
+Half of the functions are described (`programs.py`), half are given by examples (`unknowns.py`). Answers run in a
+small interpreter (`interpreter.py`), never in Python itself. The level is how many pieces a function is made of.
 '''
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from random import Random
 from typing import Any, ClassVar
 
 from unmask.tasks import interpreter
-from unmask.tasks.generated import Generated, Sketch
+from unmask.tasks.generated import Generated, Sketch, between, choose
 from unmask.tasks.programs import KINDS, LETTERS
-from unmask.tasks.task import Grade, Metric, Problem, task
+from unmask.tasks.task import Problem, task
 from unmask.tasks.unknowns import FINDS
 
 _FENCED = re.compile(r"```(?:python)?[ \t]*\n(.*?)```", re.DOTALL)
@@ -39,7 +38,7 @@ _NAME = "f"
 
 
 def _calls() -> dict[str, list[tuple[Any, ...]]]:
-    """Hidden calls by what a function takes: whole spans of numbers, so that a constant off by one shows."""
+    """Hidden calls by signature: whole ranges of numbers, so that a constant off by one is noticed."""
     rng = Random(20)
     span, wide = list(range(-15, 36)), list(range(-50, 90))
     lists = [[rng.randint(-20, 40) for _ in range(rng.randint(5, 10))] for _ in range(8)]
@@ -60,31 +59,28 @@ CALLS = _calls()
 @task("mini-code")
 @dataclass(frozen=True)
 class MiniCode(Generated):
-    family: ClassVar[str] = "mini-code"
-    version: ClassVar[int] = 2
     levels: ClassVar[range] = range(1, 5)
+    missing: ClassVar[str] = "no function"
 
-    level: int = 2
+    level: int = 2  # how many pieces a function is made of
 
     def sketch(self, rng: Random) -> Sketch:
-        kinds = KINDS if rng.random() < 0.5 else FINDS
-        takes, says, body, means, shown = kinds[int(rng.random() * len(kinds))](rng, self.level)
-        examples = [(arguments, means(*arguments)) for arguments in shown or (_example(rng, takes),)]
-        question = ask(takes, says, examples)
+        takes, text, body, solve, shown = choose(rng, choose(rng, (KINDS, FINDS)))(rng, self.level)
+        examples = [(arguments, solve(*arguments)) for arguments in shown or (_example(rng, takes),)]
+        question = ask(takes, text, examples)
         gold = "\n    ".join([f"def {_NAME}({takes}):", *body])
-        return Sketch(question if shown else f"{takes}: {says}", question, gold, {"takes": takes})
+        return Sketch(question if shown else f"{takes}: {text}", question, gold, {"takes": takes})
 
-    def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        """The program: what the last fence holds, else everything from the first `def`."""
-        del metric
+    def read(self, text: str) -> str | None:
+        """The program: the last fenced block, else everything from the first `def`."""
         fenced = _FENCED.findall(text[: 4 * interpreter.LONGEST])
         text = fenced[-1] if fenced else text
         start = text.find("def ")
         return text[start:].rstrip() if start >= 0 else None
 
     def key(self, text: str) -> str:
-        """Programs that differ in blanks and comments only vote together."""
-        answer = self.answer(text)
+        """Programs that differ only in layout and comments vote together."""
+        answer = self.read(text)
         if answer is None:
             return text
         try:
@@ -92,14 +88,21 @@ class MiniCode(Generated):
         except (interpreter.ProgramError, RecursionError):
             return answer
 
-    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
-        answer = self.answer(text, metric)
-        note = "no function" if answer is None else fault(answer, problem.gold, problem.data["takes"])
-        return Grade(not note, float(not note), answer, note)
+    def fault(self, problem: Problem, answer: str) -> str:
+        """Every hidden call must return what the gold program returns."""
+        takes = problem.data["takes"]
+        try:
+            program = interpreter.load(answer)
+            for arguments, wanted in zip(CALLS[takes], _results(problem.gold, takes), strict=True):
+                if not program.gives(_NAME, arguments, wanted):
+                    return "a hidden call gives another value"
+        except interpreter.ProgramError as error:
+            return str(error)
+        return ""
 
 
-def ask(takes: str, says: str, examples: Sequence[tuple[Sequence[Any], Any]]) -> str:
-    lines = [f"def {_NAME}({takes}):", f'"""{says}']
+def ask(takes: str, text: str, examples: Sequence[tuple[Sequence[Any], Any]]) -> str:
+    lines = [f"def {_NAME}({takes}):", f'"""{text}']
     for arguments, result in examples:
         lines += [f">>> {_NAME}({', '.join(map(_literal, arguments))})", _literal(result)]
     return "\n    ".join([*lines, '"""'])
@@ -111,24 +114,12 @@ def _literal(value: Any) -> str:
 
 def _example(rng: Random, takes: str) -> tuple[Any, ...]:
     if takes == "xs":
-        return ([int(rng.random() * 60) - 20 for _ in range(4)],)
+        return ([between(rng, -20, 39) for _ in range(4)],)
     if takes == "s":
-        return ("".join(LETTERS[int(rng.random() * len(LETTERS))] for _ in range(6)),)
+        return ("".join(choose(rng, LETTERS) for _ in range(6)),)
     if takes == "n":
-        return (2 + int(rng.random() * 9),)
-    return int(rng.random() * 40) - 5, int(rng.random() * 40) - 5
-
-
-def fault(source: str, gold: str, takes: str) -> str:
-    """Why a program is wrong; nothing where every hidden call gives what the gold gives."""
-    try:
-        program = interpreter.load(source)
-        for arguments, wanted in zip(CALLS[takes], _results(gold, takes), strict=True):
-            if not program.gives(_NAME, arguments, wanted):
-                return "a hidden call gives another value"
-    except interpreter.ProgramError as error:
-        return str(error)
-    return ""
+        return (between(rng, 2, 10),)
+    return between(rng, -5, 34), between(rng, -5, 34)
 
 
 @lru_cache(maxsize=4096)

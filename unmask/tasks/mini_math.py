@@ -19,8 +19,8 @@ from typing import ClassVar
 
 from unmask.tasks.exercises import KINDS, poly
 from unmask.tasks.finds import FINDS
-from unmask.tasks.generated import LONGEST, Generated, Sketch
-from unmask.tasks.task import Grade, Metric, Problem, task
+from unmask.tasks.generated import LONGEST, Generated, Sketch, choose
+from unmask.tasks.task import Problem, task
 
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 _FRACTION = re.compile(r"[-+]?[0-9]{1,15}(?:/[0-9]{1,15})?")
@@ -30,29 +30,23 @@ _TERM = re.compile(r"([-+])([0-9]{0,15})(x?)(?:\^([0-9]))?")
 @task("mini-math")
 @dataclass(frozen=True)
 class MiniMath(Generated):
-    family: ClassVar[str] = "mini-math"
-    version: ClassVar[int] = 2
     levels: ClassVar[range] = range(1, 5)
+    missing: ClassVar[str] = "no boxed answer"
 
-    level: int = 1
+    level: int = 1  # size of the numbers
 
     def sketch(self, rng: Random) -> Sketch:
-        kinds = KINDS if rng.random() < 0.5 else FINDS
-        question, lines, answer = kinds[int(rng.random() * len(kinds))](rng, self.level)
+        question, lines, answer = choose(rng, choose(rng, (KINDS, FINDS)))(rng, self.level)
         gold = "\n".join([*lines, f"\\boxed{{{answer}}}"])
         return Sketch(question, question, gold, {"result": answer})
 
-    def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        """What stands in the last closed box, in one form for equal fractions and equal polynomials."""
-        del metric
-        found = _BOXED.findall(text[-LONGEST:])
-        return normal(found[-1]) or None if found else None
+    def read(self, text: str) -> str | None:
+        """The content of the last closed box, in one form for equal fractions and equal polynomials."""
+        boxes = _BOXED.findall(text[-LONGEST:])
+        return normal(boxes[-1]) or None if boxes else None
 
-    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
-        answer = self.answer(text, metric)
-        right = answer == normal(problem.data["result"])
-        note = "" if right else "no boxed answer" if answer is None else "another answer"
-        return Grade(right, float(right), answer, note)
+    def fault(self, problem: Problem, answer: str) -> str:
+        return "" if answer == normal(problem.data["result"]) else "another answer"
 
 
 def normal(text: str) -> str:
@@ -66,7 +60,7 @@ def normal(text: str) -> str:
 
 
 def _polynomial(text: str) -> str | None:
-    """The polynomial with its terms gathered and in order; None where the text is no sum of terms."""
+    """The polynomial with like terms added, highest power first; None if the text is not a sum of terms."""
     coefficients = [0] * 10
     at, text = 0, text if text[0] in "+-" else f"+{text}"
     while at < len(text):

@@ -1,4 +1,4 @@
-"""What HumanEval and MBPP share: programs are run only where that was allowed, and only in the sandbox."""
+"""What HumanEval and MBPP share: programs run only if that is allowed, and only in the sandbox."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 from unmask.errors import UnmaskError
 from unmask.tasks import listing, sandbox
-from unmask.tasks.benchmark import Benchmark, judged
-from unmask.tasks.sandbox import Confinement, Trial
+from unmask.tasks.benchmark import Benchmark, grade_of
+from unmask.tasks.sandbox import Confinement, ProgramTest
 from unmask.tasks.task import Grade, Metric, Problem
 
 
 @dataclass(frozen=True)
 class ProgramTask(Benchmark):
-    allow_code: bool = False  # whether programs that a model wrote may be run
-    sandbox: Confinement = "namespaces"  # rlimits accepts less, and the grade says so
+    allow_code: bool = False  # whether to run programs that a model wrote
+    sandbox: Confinement = "namespaces"  # rlimits is weaker, and the grade notes it
 
     @abstractmethod
-    def trial(self, problem: Problem, text: str) -> Trial:
-        """The program an output holds, and what it is asked."""
+    def program_test(self, problem: Problem, text: str) -> ProgramTest:
+        """The program of an output with its tests."""
 
     def ready(self) -> None:
-        """Refuse before the first problem what would be refused at each."""
+        """Raise if no program could be run."""
         if not self.allow_code:
             raise UnmaskError(
                 "grading this task runs programs that a model wrote: allow it with --allow-code (allow-code=true)"
@@ -41,19 +41,19 @@ class ProgramTask(Benchmark):
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         """Both metrics run the same tests."""
         del metric
-        trial = self.trial(problem, text)
-        if not trial.program.strip():
-            return judged(False, None)
+        test = self.program_test(problem, text)
+        if not test.program.strip():
+            return grade_of(False, None)
         self.ready()
-        verdict = sandbox.run(trial, self.sandbox)
-        return Grade(verdict.right, float(verdict.right), trial.program, verdict.note)
+        result = sandbox.run(test, self.sandbox)
+        return Grade(result.right, float(result.right), test.program, result.note)
 
 
 def read(text: str, entry: str | None = None) -> str | None:
-    """The program an output holds; of several blocks the last that defines the entry point."""
+    """The program in an output; of several blocks the last that defines the entry point."""
     text = text[-listing.LONGEST :]
     blocks = listing.fences(text)
     begin, done = text.rfind("[BEGIN]"), text.rfind("[DONE]")
     if not blocks and 0 <= begin < done:
         blocks = [text[begin + len("[BEGIN]") : done].strip("\n")]
-    return listing.choose(blocks, entry) if blocks else listing.span(text)
+    return listing.last_defining(blocks, entry) if blocks else listing.span(text)

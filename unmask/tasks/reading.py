@@ -1,8 +1,8 @@
-"""Finding the answer in an output: boxes and answer tags, in one pass, so that no text is slow to read."""
+"""Finds boxes and answer tags in an output, in time linear in its length."""
 
 from __future__ import annotations
 
-LONGEST = 100_000  # characters of an output that are read, from its end; real ones have a few thousand
+LONGEST = 100_000  # characters of an output that are read, from its end
 _BOX = "\\boxed"
 
 
@@ -11,22 +11,22 @@ def clip(text: str) -> str:
 
 
 def boxes(text: str) -> list[str]:
-    """What stands in each balanced `\\boxed{…}`, in the order they open."""
-    found: dict[int, str] = {}
+    """The contents of balanced `\\boxed{…}`, in the order in which they open."""
+    contents: dict[int, str] = {}
     opened: list[int] = []
-    for place, mark in enumerate(text):
-        if mark == "{":
+    for place, character in enumerate(text):
+        if character == "{":
             opened.append(place)
-        elif mark == "}" and opened:
+        elif character == "}" and opened:
             start = opened.pop()
             if text.startswith(_BOX, max(start - len(_BOX), 0)) and start >= len(_BOX):
-                found[start] = text[start + 1 : place]
-    return [found[start] for start in sorted(found)]
+                contents[start] = text[start + 1 : place]
+    return [contents[start] for start in sorted(contents)]
 
 
 def loose_boxes(text: str) -> list[str]:
-    """What stands between each `\\boxed{` and the next `}` of its line, braces inside or not."""
-    found: list[str] = []
+    """The text between each `\\boxed{` and the next `}` on its line, whatever braces are inside."""
+    contents: list[str] = []
     start = text.find(_BOX + "{")
     while start >= 0:
         start += len(_BOX) + 1
@@ -35,14 +35,14 @@ def loose_boxes(text: str) -> list[str]:
             break
         inside = text[start:end]
         if "\n" not in inside:
-            found.append(inside)
+            contents.append(inside)
             start = end
         start = text.find(_BOX + "{", start)
-    return found
+    return contents
 
 
 def tagged(text: str) -> str | None:
-    """What stands in the first closed `<answer>…</answer>`."""
+    """The content of the first closed `<answer>…</answer>`."""
     start = text.find("<answer>")
     end = text.find("</answer>", start)
     return text[start + len("<answer>") : end].strip() if 0 <= start < end else None

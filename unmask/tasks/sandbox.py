@@ -1,19 +1,17 @@
-"""Programs that a model wrote are run here, and only here.
+"""The only place where programs that a model wrote are run.
 
-Two processes, each in a sandbox of its own (`jail.py`): one holds the program, the other the tests
-(`inside.py`). Each has no network, no other processes in sight, no files but the interpreter and an empty
-folder in memory, no rights, and limits on memory, processor time, wall time, processes, file size and what it
-may say; its prints go nowhere.
+Two processes run, each in its own sandbox (`jail.py`): one holds the program, the other the tests (`inside.py`).
+Neither has network access, sees other processes, or has any privileges. The only files are the interpreter and an
+empty folder in memory. Memory, processor time, wall time, processes, file size and messages are limited; prints are
+discarded.
 
-What this resists: exits before the tests, equality that is always true, patched builtins or checkers,
-signals, forged output, fork bombs, floods. The verdict leaves the judge's process on a pipe that the program
-does not hold. What it does not resist: a hole in the kernel, or a program that knows the tests by heart and
-answers them from a table. The memory limit is for each process, so a program may hold `processes` times as
-much.
+This resists early exits, objects that equal everything, patched builtins or checkers, signals, forged output, fork
+bombs and floods. The verdict leaves the judge's process on a pipe that the program does not have. It does not resist
+a kernel vulnerability, or a program that has memorised the answers to the tests. The memory limit is per process, so
+a program may use `processes` times as much.
 
-The sandbox is made of user namespaces, or by bubblewrap where only that may make them. `rlimits` asks for
-less: the same two processes under the same limits, but with your files, your network and your other processes
-in reach, the judge among them.
+The sandbox uses user namespaces, directly or through bubblewrap. `rlimits` is weaker: the same two processes under the
+same limits, but your files, your network and your other processes, including the judge, are within reach.
 """
 
 from __future__ import annotations
@@ -45,69 +43,69 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    seconds: int = 10  # of wall time for a program and all its tests; of processor time for each process
-    memory: int = 512 * MIB  # address space of each process
+    seconds: int = 10  # wall time for a program and all its tests; processor time per process
+    memory: int = 512 * MIB  # address space per process
     processes: int = 8  # threads count too
-    disk: int = 16 * MIB  # of the folder in memory
+    disk: int = 16 * MIB  # size of the folder in memory
 
 
 @dataclass(frozen=True)
-class Trial:
+class ProgramTest:
     program: str
-    tests: tuple[str, ...]  # each run in order, in the judge's process
-    names: tuple[str, ...]  # what the tests use of the program
-    prelude: str = ""  # run before the tests, in the judge's process: their imports
+    tests: tuple[str, ...]  # run in order, in the judge's process
+    names: tuple[str, ...]  # names of the program that the tests use
+    prelude: str = ""  # run before the tests, in the judge's process, for their imports
     setup: str = ""  # run after the program, in its process
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SandboxResult:
     right: bool
-    note: str  # why it is wrong; with what rights it ran where that was less than the sandbox
+    note: str  # why it is wrong, and whether it ran without the full sandbox
 
 
-def run(trial: Trial, confinement: Confinement = "namespaces", limits: Limits | None = None) -> Verdict:
-    """Run every test against the program. Raises only where there is no sandbox to run it in."""
-    made = means() if confinement == "namespaces" else "rlimits"
-    verdict = _run(trial, made, limits or Limits())
+def run(test: ProgramTest, confinement: Confinement = "namespaces", limits: Limits | None = None) -> SandboxResult:
+    """Run every test against the program. Raises only if no sandbox is available."""
+    method = means() if confinement == "namespaces" else "rlimits"
+    result = _run(test, method, limits or Limits())
     if confinement == "rlimits":
         note = "ran under rlimits only"
-        return Verdict(verdict.right, f"{verdict.note}; {note}" if verdict.note else note)
-    return verdict
+        return SandboxResult(result.right, f"{result.note}; {note}" if result.note else note)
+    return result
 
 
 @cache
 def means() -> str:
-    """What the sandbox is made of here: `namespaces`, else `bubblewrap`; found by running a program in each."""
-    tries = ["namespaces"] if sys.platform == "linux" else []
+    """How programs are confined on this machine, `namespaces` or else `bubblewrap`: the first that runs a program."""
+    methods = ["namespaces"] if sys.platform == "linux" else []
     if shutil.which("bwrap") and os.getuid() != 0:
-        tries.append("bubblewrap")
-    hello = Trial("def hello(): return 'hello'", ("assert hello() == 'hello'",), ("hello",))
-    said = "a first program got no answer" if tries else "this is not Linux"
-    for made in tries:
+        methods.append("bubblewrap")
+    hello = ProgramTest("def hello(): return 'hello'", ("assert hello() == 'hello'",), ("hello",))
+    reason = "a test program returned nothing" if methods else "this is not Linux"
+    for method in methods:
         try:
-            if _run(hello, made, Limits()).right:
-                return made
+            if _run(hello, method, Limits()).right:
+                return method
         except UnmaskError as error:
-            said = str(error)
+            reason = str(error)
     raise UnmaskError(
-        f"no sandbox for programs here ({said}): allow unprivileged user namespaces or install bubblewrap 0.8 or newer "
-        "(apt-get install bubblewrap), or accept less with --sandbox rlimits"
+        f"there is no sandbox for programs ({reason}): allow unprivileged user namespaces, install bubblewrap 0.8 or "
+        "newer (apt-get install bubblewrap), or accept a weaker one with --sandbox rlimits"
     )
 
 
-def _run(trial: Trial, made: str, limits: Limits) -> Verdict:
-    program = {"role": "program", "program": trial.program, "setup": trial.setup, "names": trial.names}
-    judge = {"role": "judge", "prelude": trial.prelude, "tests": trial.tests, "names": trial.names}
+def _run(test: ProgramTest, method: str, limits: Limits) -> SandboxResult:
+    program = {"role": "program", "program": test.program, "setup": test.setup, "names": test.names}
+    judge = {"role": "judge", "prelude": test.prelude, "tests": test.tests, "names": test.names}
     with contextlib.ExitStack() as stack:
-        (asked, ask), (replied, reply), (read, verdict) = (_pipe(stack) for _ in range(3))
+        (calls_in, calls_out), (replies_in, replies_out), (verdict_in, verdict_out) = (_pipe(stack) for _ in range(3))
         sides = [
-            stack.enter_context(_process(program, made, limits, (asked, reply))),
-            stack.enter_context(_process(judge, made, limits, (replied, ask, verdict))),
+            stack.enter_context(_process(program, method, limits, (calls_in, replies_out))),
+            stack.enter_context(_process(judge, method, limits, (replies_in, calls_out, verdict_out))),
         ]
-        for end in (asked, ask, replied, reply, verdict):
+        for end in (calls_in, calls_out, replies_in, replies_out, verdict_out):
             end.close()
-        return _verdict(_read(read, time.monotonic() + limits.seconds), sides, limits)
+        return _result(read_line(verdict_in, time.monotonic() + limits.seconds), sides, limits)
 
 
 def _pipe(stack: contextlib.ExitStack) -> tuple[FileIO, FileIO]:
@@ -115,8 +113,8 @@ def _pipe(stack: contextlib.ExitStack) -> tuple[FileIO, FileIO]:
     return stack.enter_context(FileIO(read, "r")), stack.enter_context(FileIO(write, "w"))
 
 
-def _read(pipe: FileIO, deadline: float) -> bytes | None:
-    """One line, or what there is of it when the other end is gone; nothing at the deadline."""
+def read_line(pipe: IO[bytes], deadline: float) -> bytes | None:
+    """One line, or its beginning if the other end closed; None at the deadline."""
     line = b""
     while not line.endswith(b"\n") and len(line) < 1 << 16:
         if not select.select([pipe], [], [], max(deadline - time.monotonic(), 0))[0]:
@@ -128,86 +126,86 @@ def _read(pipe: FileIO, deadline: float) -> bytes | None:
     return line
 
 
-def _verdict(line: bytes | None, sides: list[Side], limits: Limits) -> Verdict:
+def _result(line: bytes | None, sides: list[Side], limits: Limits) -> SandboxResult:
     if line is None:
-        return Verdict(False, f"took longer than {limits.seconds} s")
-    said = json.loads(line) if line.endswith(b"\n") else {"right": False, "note": "the tests ended early"}
-    if not said["right"]:
+        return SandboxResult(False, f"took longer than {limits.seconds} s")
+    result = json.loads(line) if line.endswith(b"\n") else {"right": False, "note": "the tests ended early"}
+    if not result["right"]:
         for side in sides:
             if side.refused():
-                raise UnmaskError(f"the sandbox could not be entered: {side.words()}")
-    return Verdict(**said)
+                raise UnmaskError(f"the sandbox could not be entered: {side.error_text()}")
+    return SandboxResult(**result)
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two processes, seen from outside."""
+    """One of the two processes, as seen from outside."""
 
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
-    made: str
+    method: str
 
     def refused(self) -> bool:
-        """Whether it ended before its work began. Only a jail of ours hides the program's own status."""
+        """Whether it ended before its work began. Only `jail.py` hides the exit status of the program itself."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return self.made == "namespaces" and self.process.wait(timeout=0.2) > 0
+            return self.method == "namespaces" and self.process.wait(timeout=0.2) > 0
         return False
 
-    def words(self) -> str:
+    def error_text(self) -> str:
         self.errors.seek(0)
         return " ".join(self.errors.read(300).decode(errors="replace").split()) or f"exit {self.process.returncode}"
 
 
 @contextlib.contextmanager
-def _process(job: dict[str, Any], made: str, limits: Limits, keep: tuple[FileIO, ...]) -> Iterator[Side]:
+def _process(job: dict[str, Any], method: str, limits: Limits, keep: tuple[FileIO, ...]) -> Iterator[Side]:
     handles = [end.fileno() for end in keep]
     with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as errors:
-        text.write(json.dumps(job | {"handles": handles} | _confined(made, limits)).encode())
+        text.write(json.dumps(job | {"handles": handles} | _confined(method, limits)).encode())
         text.seek(0)
         process = subprocess.Popen(
-            [*_wrapper(made, limits), _interpreter(), "-s", "-S", "-P", "-B", "-c", _source()],
+            [*_wrapper(method, limits), _interpreter(), "-s", "-S", "-P", "-B", "-c", _source()],
             stdin=text,
             stdout=subprocess.DEVNULL,
             stderr=errors,
             pass_fds=handles,
-            env={"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},  # a set's order is the same every time
+            env={"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},  # fixes the order of sets
             cwd="/",
             start_new_session=True,
         )
         try:
-            yield Side(process, errors, made)
+            yield Side(process, errors, method)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
-def _confined(made: str, limits: Limits) -> dict[str, Any]:
-    """What the process does to itself before anything else."""
+def _confined(method: str, limits: Limits) -> dict[str, Any]:
+    """How the process confines itself before anything else."""
     enter = {
         "paths": _readable(),
         "disk": limits.disk,
         "seconds": limits.seconds,
-        "outer": _stranger() if os.getuid() == 0 else 0,
+        "outer": _unused_user() if os.getuid() == 0 else 0,
     }
-    processes = limits.processes + (_others() if made == "rlimits" else 0)
+    processes = limits.processes + (_own_processes() if method == "rlimits" else 0)
     bounds = {"memory": limits.memory, "cpu": limits.seconds, "processes": processes, "disk": limits.disk}
-    return {"enter": enter if made == "namespaces" else None, "limits": bounds}
+    return {"enter": enter if method == "namespaces" else None, "limits": bounds}
 
 
-def _stranger() -> int:
-    """For root a user that owns nothing and runs nothing, so that counting its processes counts the program's."""
+def _unused_user() -> int:
+    """A user that owns and runs nothing, so that its process count is the program's; used when we are root."""
     ranges = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
     start, outside, count = max(ranges, key=lambda row: row[2])
     if count > 2:
         return start + random.SystemRandom().randrange(count // 2, count - 1)
     if outside == 0:
-        raise UnmaskError("root without other users cannot be kept from starting processes")
+        raise UnmaskError("root cannot be kept from starting processes where there are no other users")
     return 0
 
 
-def _others() -> int:
-    """Processes this user has already: the limit counts them all."""
+def _own_processes() -> int:
+    """Processes and threads that this user already runs: the limit counts them too."""
     me = os.getuid()
     count = 0
     for entry in Path("/proc").glob("[0-9]*/task/*"):
@@ -216,29 +214,21 @@ def _others() -> int:
     return count
 
 
-def _wrapper(made: str, limits: Limits) -> list[str]:
-    if made != "bubblewrap":
+def _wrapper(method: str, limits: Limits) -> list[str]:
+    if method != "bubblewrap":
         return []
     binds = [word for path in _readable() for word in ("--ro-bind", path, path)]
-    inside = ["--size", str(limits.disk), "--tmpfs", "/work", "--chdir", "/work"]
-    return [
-        "bwrap",
-        "--unshare-all",
-        "--unshare-user",
-        "--disable-userns",
-        "--die-with-parent",
-        *binds,
-        *inside,
-        "--",
-    ]
+    folder = ["--size", str(limits.disk), "--tmpfs", "/work", "--chdir", "/work"]
+    confine = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
+    return ["bwrap", *confine, *binds, *folder, "--"]
 
 
 @cache
 def _readable() -> list[str]:
-    """The system's libraries and the interpreter's own folder; a folder inside another is listed once."""
-    wanted = ("/usr", "/lib", "/lib32", "/lib64", sys.base_prefix, sys.base_exec_prefix)
-    there = list(dict.fromkeys(path for path in wanted if Path(path).is_dir()))
-    return [path for path in there if not any(path != other and path.startswith(f"{other}/") for other in there)]
+    """The system's libraries and the interpreter's folder, without folders inside another one."""
+    paths = ("/usr", "/lib", "/lib32", "/lib64", sys.base_prefix, sys.base_exec_prefix)
+    folders = list(dict.fromkeys(path for path in paths if Path(path).is_dir()))
+    return [path for path in folders if not any(path != other and path.startswith(f"{other}/") for other in folders)]
 
 
 def _interpreter() -> str:

@@ -1,12 +1,12 @@
-"""The sentences of `mini-gsm`, by setting: how a story opens, what may happen in it, how it may end.
+"""The sentences of `mini-gsm` by scene: how a story opens, what can happen in it, how it can end.
 
-Each sentence stands beside the arithmetic it asks for, `v` being the running quantity:
+Each sentence is paired with the arithmetic it asks for, where `v` is the running quantity:
 
-    +  v+k      -  v-k      *  v*k      /  v/k      .  k (nothing to work out)
+    +  v+k      -  v-k      *  v*k      /  v/k      .  k (nothing to compute)
     +* v+j*k    -* v-j*k    -/ v-v/k    ++ v+(v+k)  *+ v+v*k    t- t-v
 
-Openings know no `v` yet: they take `j` and `k` in that order. A leading `=` hands the story to the second
-person. `{n}` and `{m}` are people, `{o}` things, `{f}` a fraction such as "a third".
+Openings have no `v` yet: they take `j` and `k` in that order. A leading `=` continues with the second person.
+`{n}` and `{m}` are people, `{o}` things, `{f}` a fraction such as "a third".
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ NAMES = _words(
 
 
 @dataclass(frozen=True)
-class Setting:
+class Scene:
     things: tuple[str, ...]
     openings: tuple[tuple[str, str], ...]
     turns: tuple[tuple[str, str], ...]
-    ends: tuple[tuple[str, str], ...]  # a last turn that asks about something else
-    ask: str  # the question where no such end is told
-    some: str = ""  # how a story opens that asks how it began, what it tells of its end, and what it asks
+    ends: tuple[tuple[str, str], ...]  # last turns that ask about something else
+    ask: str  # the question of a story without such an end
+    some: str = ""  # opening, ending and question of a story that asks how it began
     end: str = ""
     past: str = ""
     cap: int = 999  # no quantity goes above this
 
 
-GOODS = Setting(
+GOODS = Scene(
     _words("apples balls beads books buttons cards coins dolls eggs marbles pears pens rocks shells stamps"),
     (
         (".", "{n} has {k} {o}."),
@@ -75,7 +75,7 @@ GOODS = Setting(
     "How many {o} did {n} have at first?",
 )
 
-MONEY = Setting(
+MONEY = Scene(
     _words("books caps games hats lamps mugs pens plants shirts toys"),
     (
         (".", "{n} has ${k}."),
@@ -108,7 +108,7 @@ MONEY = Setting(
     "How many dollars did {n} have at first?",
 )
 
-CROWD = Setting(
+CROWD = Scene(
     _words("birds cats children cows dogs ducks fans goats guests people players sheep"),
     (
         (".", "There are {k} {o} in a park."),
@@ -137,7 +137,7 @@ CROWD = Setting(
     "How many {o} were there at first?",
 )
 
-BAKING = Setting(
+BAKING = Scene(
     _words("buns cakes cookies loaves muffins pies pizzas rolls tarts waffles"),
     (
         (".", "{n} bakes {k} {o}."),
@@ -165,7 +165,7 @@ BAKING = Setting(
     "How many {o} did {n} bake at first?",
 )
 
-TRIPS = Setting(
+TRIPS = Scene(
     ("km", "miles"),
     (
         (".", "{n} walks {k} {o}."),
@@ -193,7 +193,7 @@ TRIPS = Setting(
     "How many {o} did {n} walk at first?",
 )
 
-READING = Setting(
+READING = Scene(
     ("pages",),
     (
         (".", "{n} reads {k} pages."),
@@ -218,7 +218,7 @@ READING = Setting(
     "How many pages did {n} read at first?",
 )
 
-AGES = Setting(
+AGES = Scene(
     ("years",),
     (
         (".", "{n} is {k} years old."),
@@ -240,4 +240,4 @@ AGES = Setting(
     cap=120,
 )
 
-SETTINGS = (GOODS, MONEY, CROWD, BAKING, TRIPS, READING, AGES)
+SCENES = (GOODS, MONEY, CROWD, BAKING, TRIPS, READING, AGES)

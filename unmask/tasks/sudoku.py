@@ -11,11 +11,11 @@ Solve the following Sudoku puzzle: 3102200002100320
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import ClassVar
 
-from unmask.tasks.generated import Generated, Sketch, tagged
+from unmask.tasks.generated import Generated, Sketch, choose, tagged
 from unmask.tasks.sudoku_rules import GRIDS, fits, solutions
 from unmask.tasks.task import Grade, Metric, Problem, task
 
@@ -23,33 +23,33 @@ from unmask.tasks.task import Grade, Metric, Problem, task
 @task("sudoku")
 @dataclass(frozen=True)
 class Sudoku(Generated):
-    family: ClassVar[str] = "sudoku"
-    version: ClassVar[int] = 2
     levels: ClassVar[range] = range(4, 14)
+    missing: ClassVar[str] = "no grid of 16 digits"
 
     level: int = 12  # blank cells
 
     def sketch(self, rng: Random) -> Sketch:
-        grid = GRIDS[int(rng.random() * len(GRIDS))]
+        grid = choose(rng, GRIDS)
         cells = list(grid)
         for cell in rng.sample(range(16), self.level):
             cells[cell] = "0"
         puzzle = "".join(cells)
         return Sketch(puzzle, ask(puzzle), solve(grid), {"puzzle": puzzle})
 
-    def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        del metric
-        read = "".join((tagged(text) or "").split())
-        return read if len(read) == 16 and read.isascii() and read.isdigit() else None
+    def read(self, text: str) -> str | None:
+        grid = "".join((tagged(text) or "").split())
+        return grid if len(grid) == 16 and grid.isascii() and grid.isdigit() else None
+
+    def fault(self, problem: Problem, answer: str) -> str:
+        return "" if fits(problem.data["puzzle"], answer) else "the grid breaks the rules"
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
-        answer = self.answer(text, metric)
-        if answer is None:
-            return Grade(False, 0.0, None, "no grid of 16 digits")
+        """The score is the fraction of blanks that match the nearest solution."""
+        grade = super().grade(problem, text, metric)
+        if grade.answer is None:
+            return grade
         puzzle = problem.data["puzzle"]
-        right = fits(puzzle, answer)
-        score = max(share(puzzle, grid, answer) for grid in solutions(puzzle))
-        return Grade(right, score, answer, "" if right else "the grid breaks the rules")
+        return replace(grade, score=max(share(puzzle, grid, grade.answer) for grid in solutions(puzzle)))
 
 
 def ask(puzzle: str) -> str:
@@ -61,6 +61,6 @@ def solve(grid: str) -> str:
 
 
 def share(puzzle: str, solution: str, answer: str) -> float:
-    """Right cells among the blanks."""
+    """The fraction of the blanks that are filled as in the solution."""
     blanks = [cell for cell in range(16) if puzzle[cell] == "0"]
     return sum(answer[cell] == solution[cell] for cell in blanks) / len(blanks)

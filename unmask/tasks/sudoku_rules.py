@@ -1,7 +1,7 @@
 """The rules of 4×4 Sudoku: each row, column and box holds 1 to 4.
 
-A grid is 16 characters, row by row, 0 a blank. Only 288 full grids exist, so a puzzle is solved by asking
-which of them keep its digits.
+A grid is 16 characters, row by row; 0 is a blank. Only 288 full grids exist, so a puzzle is solved by finding those
+that keep its digits.
 """
 
 from __future__ import annotations
@@ -18,30 +18,18 @@ PEERS = tuple(frozenset(other for unit in UNITS if cell in unit for other in uni
 
 def fits(puzzle: str, grid: str) -> bool:
     """Whether the grid is full, keeps every given digit and obeys the rules."""
-    if len(grid) != 16 or len(puzzle) != 16:
-        return False
-    if any(given not in ("0", cell) for given, cell in zip(puzzle, grid, strict=True)):
+    if len(grid) != 16 or len(puzzle) != 16 or not _keeps(puzzle, grid):
         return False
     return all({grid[cell] for cell in unit} == set("1234") for unit in UNITS)
 
 
 def solutions(puzzle: str) -> list[str]:
     """Every completion of a puzzle, smallest first."""
-    left = _keeping(puzzle)
-    return [grid for place, grid in enumerate(GRIDS) if left >> place & 1]
+    return [grid for grid in GRIDS if _keeps(puzzle, grid)]
 
 
-def unique(puzzle: str) -> bool:
-    return _keeping(puzzle).bit_count() == 1
-
-
-def _keeping(puzzle: str) -> int:
-    """The grids that keep the puzzle's digits, as bits."""
-    left = _ALL
-    for cell, digit in enumerate(puzzle):
-        if digit != "0":
-            left &= _WITH[cell].get(digit, 0)
-    return left
+def _keeps(puzzle: str, grid: str) -> bool:
+    return all(given in ("0", cell) for given, cell in zip(puzzle, grid, strict=False))
 
 
 def _fill(grid: str) -> Iterator[str]:
@@ -55,8 +43,3 @@ def _fill(grid: str) -> Iterator[str]:
 
 
 GRIDS = tuple(_fill(""))
-_ALL = (1 << len(GRIDS)) - 1
-_WITH = tuple(
-    {digit: sum(1 << place for place, grid in enumerate(GRIDS) if grid[cell] == digit) for digit in "1234"}
-    for cell in range(16)
-)

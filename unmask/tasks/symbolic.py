@@ -1,7 +1,7 @@
-"""Whether two LaTeX answers mean the same, by math-verify (the extra `math`), asked in a process of its own.
+"""Whether two LaTeX answers have the same meaning, by math-verify (the extra `math`) in a separate process.
 
-Computer algebra can run for ever or eat all memory, and math-verify's own timeouts need signals and the main
-thread. A process that is killed when it is late needs neither, and works from any thread.
+Computer algebra can run forever or exhaust memory, and math-verify's own timeouts need signals and the main thread. A
+process that is killed when it is late needs neither and works from any thread.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import json
 import os
-import select
 import subprocess
 import sys
 import threading
@@ -20,29 +19,28 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from unmask.errors import UnmaskError
+from unmask.tasks.sandbox import read_line
 
-SECONDS = 120.0  # the longest wait; the process ends itself by its own CPU time, which a busy machine does not change
-LONGEST = 400  # characters of an answer worth asking about
+SECONDS = 120.0  # the longest wait; the process also limits its own CPU time
+LONGEST = 400  # characters; longer answers are unequal
 
 
 def equal(gold: str, answer: str) -> bool:
-    """Never raises for what the texts say: late, broken and unreadable are all unequal."""
+    """Never raises because of the texts: late, broken and unreadable answers are unequal."""
     if find_spec("math_verify") is None:
-        raise UnmaskError(
-            "comparing by meaning needs math-verify: pip install 'unmask[math]', or grade with --metric d1"
-        )
+        raise UnmaskError("comparing LaTeX needs math-verify: pip install 'unmask[math]', or grade with --metric d1")
     if len(answer) > LONGEST:
         return False
-    return _asker().ask(gold, answer)
+    return _verifier().equal(gold, answer)
 
 
 @cache
-def _asker() -> Asker:
-    return Asker()
+def _verifier() -> Verifier:
+    return Verifier()
 
 
-class Asker:
-    """The process, started when first needed and again after it was late."""
+class Verifier:
+    """The process, started when first needed and restarted after it was late."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -50,14 +48,14 @@ class Asker:
         self.owner = os.getpid()
         atexit.register(self.stop)
 
-    def ask(self, gold: str, answer: str) -> bool:
+    def equal(self, gold: str, answer: str) -> bool:
         with self.lock:
             if self.process is None or self.process.poll() is not None:
                 self._start()
-            said = self._exchange(json.dumps([gold, answer]), SECONDS)
-            if said is None:
+            reply = self._exchange(json.dumps([gold, answer]))
+            if reply is None:
                 self.stop()
-            return said == "true"
+            return reply == "true"
 
     def _start(self) -> None:
         self.stop()
@@ -66,31 +64,23 @@ class Asker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,
         )
-        if self._exchange(json.dumps(["1", "1"]), SECONDS) != "true":
+        if self._exchange(json.dumps(["1", "1"])) != "true":
             self.stop()
-            raise UnmaskError("math-verify does not start: is unmask[math] installed whole?")
+            raise UnmaskError("math-verify does not start: pip install 'unmask[math]' again")
 
-    def _exchange(self, line: str, seconds: float) -> str | None:
+    def _exchange(self, line: str) -> str | None:
         process = self.process
         assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             process.stdin.write(line.encode() + b"\n")
-            process.stdin.flush()
         except OSError:
             return None
-        said = b""
-        deadline = time.monotonic() + seconds
-        while not said.endswith(b"\n"):
-            if not select.select([process.stdout], [], [], max(deadline - time.monotonic(), 0))[0]:
-                return None
-            piece = os.read(process.stdout.fileno(), 64)
-            if not piece:
-                return None
-            said += piece
-        return said.decode().strip()
+        reply = read_line(process.stdout, time.monotonic() + SECONDS)
+        return reply.decode().strip() if reply and reply.endswith(b"\n") else None
 
     def stop(self) -> None:
         if self.process is not None and self.owner == os.getpid():

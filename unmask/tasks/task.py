@@ -1,11 +1,13 @@
-"""What a task is: problems posed as text, answers read from text, grades. Nothing here knows a tensor."""
+"""What a task is: problems posed as text, answers read from text, grades."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from unmask.errors import UnmaskError
 from unmask.registry import Registry
 
 Metric = Literal["ours", "d1"]
@@ -15,45 +17,65 @@ Split = Literal["train", "validation", "test"]
 @dataclass(frozen=True)
 class Problem:
     id: str  # stable across versions of the data; names the problem in records and in files to be graded
-    question: str  # what is asked, without system text or template
-    gold: str  # an answer that grades right under `ours`: for generated families the worked solution
-    data: Mapping[str, Any] = field(default_factory=dict)  # what the grader needs: numbers, target, asserts …
+    question: str  # without system text or template
+    gold: str  # an output that grades right under `ours`; the worked solution in generated families
+    data: Mapping[str, Any] = field(default_factory=dict)  # what the grader needs: numbers, target, asserts, …
 
 
 @dataclass(frozen=True)
 class Grade:
     right: bool
-    score: float  # 1 or 0, or a share where the task counts parts (Sudoku's cells)
-    answer: str | None  # what was read from the text; None where nothing could be
-    note: str = ""  # why it is wrong, or with what rights a program ran
+    score: float  # 1 or 0, or a fraction where the task counts parts (Sudoku's cells)
+    answer: str | None  # as read from the output; None if there is none
+    note: str = ""  # why it is wrong, or that a program ran without the full sandbox
 
 
 @runtime_checkable
 class Task(Protocol):
-    """A frozen dataclass whose fields are its settings; `version` changes when a grade or a prompt could.
+    """A frozen dataclass whose fields are its settings; `version` changes when a grade or a prompt can change.
 
-    A task that runs programs also has `ready()`, which refuses before the first problem what each would be refused.
+    A task that runs programs also has `ready()`, which raises before the first problem if no program could be run.
     """
 
     version: ClassVar[int]
 
+    @abstractmethod
     def problems(self) -> Iterable[Problem]:
         """All problems in a fixed order; endless for generated families."""
-        ...
 
+    @abstractmethod
     def messages(self, problem: Problem) -> list[dict[str, str]]:
         """The problem as chat messages; a trailing assistant message is a prefill."""
-        ...
 
+    @abstractmethod
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        """What an output says, read but not judged."""
-        ...
+        """The answer an output gives, not yet graded."""
 
     def key(self, text: str) -> str:
-        """Outputs with one key vote together; the text itself where no answer can be read."""
-        ...
+        """Outputs with the same key vote together; the text itself if it holds no answer."""
+        answer = self.answer(text)
+        return text if answer is None else answer
 
+    @abstractmethod
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade: ...
 
 
 task: Registry[Task] = Registry("task")
+
+
+def configure(specs: Sequence[str], **options: Any) -> list[Task]:
+    """The tasks that the specs name, with each option set on the tasks that have it; None means not given.
+
+    An option that no task has is refused, and so is `prompts` unless every task has it.
+    """
+    tasks = [task.make(spec) for spec in specs]
+    options = {key: value for key, value in options.items() if value is not None}
+    for key in options:
+        lacking = [spec for spec, each in zip(specs, tasks, strict=True) if key not in _settings(each)]
+        if lacking and (key == "prompts" or len(lacking) == len(tasks)):
+            raise UnmaskError(f"task {lacking[0]!r} has no setting for --{key.replace('_', '-')}: leave it out")
+    return [task.make(each, **{key: options[key] for key in options.keys() & _settings(each)}) for each in tasks]
+
+
+def _settings(each: Task) -> set[str]:
+    return {field.name for field in fields(each)}  # type: ignore[arg-type]

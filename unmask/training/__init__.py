@@ -1,4 +1,4 @@
-"""The recipe that made the embedded model, and what runs it."""
+"""Training of the embedded model."""
 
 from unmask.training.make import make
 from unmask.training.recipe import RECIPES, Recipe, recipe

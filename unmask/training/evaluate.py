@@ -1,4 +1,4 @@
-"""Decoding accuracy of a model on problems of a task: the number that matters while training."""
+"""Decoding accuracy of a model on the problems of a task."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from unmask.tasks import Problem, Task
 
 
 @dataclass(frozen=True)
-class Tally:
+class Evaluation:
     right: list[bool]  # whether the chosen row of each problem is right
-    every: list[list[bool]]  # whether each of its final rows is
-    rows: float  # a problem
+    every: list[list[bool]]  # whether each of its final rows is right
+    rows: float  # per problem
 
     @property
     def accuracy(self) -> float:
         return sum(self.right) / len(self.right)
 
 
-def tally(
+def evaluate(
     model: Model,
     task: Task,
     problems: Sequence[Problem],
@@ -32,8 +32,7 @@ def tally(
     length: int,
     seed: int = 0,
     batch: int = 256,
-) -> Tally:
-    """Grades of problems under a decoder."""
+) -> Evaluation:
     generation = Generation(model, Settings(decoder, length, seed), key=task.key)
     right: list[bool] = []
     every: list[list[bool]] = []
@@ -46,4 +45,4 @@ def tally(
             every.append([grades[row.text] for row in output.rows])
             right.append(grades[output.text])
             rows += output.cost.rows
-    return Tally(right, every, rows / len(problems))
+    return Evaluation(right, every, rows / len(problems))

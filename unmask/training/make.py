@@ -1,4 +1,4 @@
-"""From a recipe to a folder with a model in it: tokenizer, slices of training, log, curves, weights."""
+"""From a recipe to a folder with a model: tokenizer, training, log, curves, weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer
@@ -18,20 +18,17 @@ from unmask.models import Model
 from unmask.models.checkpoint import save_folder, write_json
 from unmask.models.network import Network
 from unmask.models.text import Subwords
-from unmask.tasks import Problem, Task
-from unmask.training.evaluate import tally
+from unmask.training.evaluate import evaluate
+from unmask.training.loop import TrainingState, resume, save, train
 from unmask.training.plot import draw_curves
 from unmask.training.recipe import Recipe
 from unmask.training.tokenizer import END, MASK, learn, special
-from unmask.training.train import Run, resume, save, train
 from unmask.version import __version__
 
-MODEL = "model"  # the folder of the finished model
-SHARD = 15 * 2**20  # the most bytes of a file of weights
-TEMPLATE = "{% for message in messages %}{{ message['content'] + '\n' }}{% endfor %}"  # plain text, a line each
-COVER = 8  # samples of the coverage that is watched
-
-Report = Callable[[dict[str, Any]], None]
+MODEL = "model"  # folder of the finished model
+SHARD = 15 * 2**20  # largest file of weights, in bytes
+TEMPLATE = "{% for message in messages %}{{ message['content'] + '\n' }}{% endfor %}"  # one line per message
+COVER = 8  # samples per problem when measuring pass@k
 
 
 def make(
@@ -41,85 +38,68 @@ def make(
     *,
     workers: int = 0,
     steps: int | None = None,
-    report: Report = lambda entry: None,
+    report: Callable[[dict[str, Any]], None] = lambda entry: None,
 ) -> Path | None:
-    """Train for `steps` more (all that are left by default); the model's folder, once the recipe has run to its end."""
+    """Train for `steps` more (all that are left by default); return the model's folder once the recipe is complete."""
     out.mkdir(parents=True, exist_ok=True)
     tokenizer = _tokenizer(recipe, out)
-    run = resume(recipe, device, out)
-    often = max(1, recipe.steps // 100)
-    watched = drawn(recipe)
+    state = resume(recipe, device, out)
+    every = max(1, recipe.steps // 100)
 
-    def watch(run: Run) -> None:
-        entry = run.history[-1]
-        if run.step * recipe.looks // recipe.steps > (run.step - often) * recipe.looks // recipe.steps:
-            entry |= measure(model_of(run, tokenizer), watched)
-            save(run, out)
+    def log() -> None:
+        entry = state.history[-1]
+        if state.step * recipe.looks // recipe.steps > (state.step - every) * recipe.looks // recipe.steps:
+            entry |= measure(model_of(state, tokenizer), recipe)
+            save(state, out)
         report(entry)
-        _write_log(run, out)
+        _write_log(state, out)
 
-    train(run, tokenizer, recipe.steps if steps is None else steps, workers, watch, every=often)
-    save(run, out)
-    _write_log(run, out)
-    if run.step < recipe.steps:
+    train(state, tokenizer, recipe.steps if steps is None else steps, workers, log, every)
+    save(state, out)
+    _write_log(state, out)
+    if state.step < recipe.steps:
         return None
-    draw_curves(run.history, out / "curves.svg")
-    return _finish(run, tokenizer, out / MODEL)
+    draw_curves(state.history, out / "curves.svg")
+    return _finish(state, tokenizer, out / MODEL)
 
 
-def _finish(run: Run, tokenizer: Tokenizer, folder: Path) -> Path:
-    """The averaged weights in LLaDA's format, with what made them beside."""
-    length = run.recipe.length
-    save_folder(run.average, tokenizer, folder, mask=MASK, eos=END, template=TEMPLATE, shard=SHARD, length=length)
-    device = run.average.embed.weight.device
-    made = {
+def _finish(state: TrainingState, tokenizer: Tokenizer, folder: Path) -> Path:
+    """Save the averaged weights in LLaDA's format, with a record of their training."""
+    length = state.recipe.length
+    save_folder(state.average, tokenizer, folder, mask=MASK, eos=END, template=TEMPLATE, shard=SHARD, length=length)
+    device = state.average.embed.weight.device
+    record = {
         "unmask": __version__,
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        "seconds": round(run.seconds, 1),
-        "recipe": asdict(run.recipe),
+        "seconds": round(state.seconds, 1),
+        "recipe": asdict(state.recipe),
     }
-    write_json(folder / "training.json", made)
+    write_json(folder / "training.json", record)
     return folder
 
 
-def model_of(run: Run, tokenizer: Tokenizer) -> Model:
+def model_of(state: TrainingState, tokenizer: Tokenizer) -> Model:
     """The averaged weights as a model, in float32."""
-    network = Network(run.average, special(tokenizer, MASK))
-    return Model(run.recipe.name, network, Subwords(tokenizer, TEMPLATE), frozenset({special(tokenizer, END)}))
+    network = Network(state.average, special(tokenizer, MASK))
+    return Model(state.recipe.name, network, Subwords(tokenizer, TEMPLATE), frozenset({special(tokenizer, END)}))
 
 
-class Watched(NamedTuple):
-    """Validation problems of one share, drawn once."""
+def measure(model: Model, recipe: Recipe) -> dict[str, Any]:
+    """Accuracy by low-confidence, and the headroom of a search: pass@1 and pass@8 of tempered samples.
 
-    name: str
-    task: Task
-    problems: list[Problem]
-    length: int
-
-
-def drawn(recipe: Recipe) -> list[Watched]:
-    every = []
-    for share in recipe.watch:
-        task = share.task("validation")
-        problems = list(islice(task.problems(), recipe.problems))
-        every.append(Watched(f"{share.family}({share.level})", task, problems, share.length or recipe.length))
-    return every
-
-
-def measure(model: Model, every: list[Watched]) -> dict[str, Any]:
-    """Accuracy by low-confidence, and the headroom a search has: pass@1 and pass@8 of tempered samples.
-
-    A look while training, not a result: on a GPU its products are TF32.
+    These figures guide training and are not results: on a GPU they are computed in TF32.
     """
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     accuracy, headroom = {}, {}
-    for name, task, problems, length in every:
-        accuracy[name] = tally(model, task, problems, LowConfidence(), length).accuracy
-        sampled = tally(model, task, problems, BestOf(COVER, LowConfidence(temperature=0.8)), length).every
-        once = sum(map(sum, sampled)) / (COVER * len(problems))
-        headroom[name] = {"pass@1": once, f"pass@{COVER}": sum(map(any, sampled)) / len(problems)}
+    for share in recipe.watch:
+        name, task, length = f"{share.family}({share.level})", share.task("validation"), share.length or recipe.length
+        problems = list(islice(task.problems(), recipe.problems))
+        accuracy[name] = evaluate(model, task, problems, LowConfidence(), length).accuracy
+        samples = evaluate(model, task, problems, BestOf(COVER, LowConfidence(temperature=0.8)), length).every
+        once = sum(map(sum, samples)) / (COVER * len(problems))
+        headroom[name] = {"pass@1": once, f"pass@{COVER}": sum(map(any, samples)) / len(problems)}
     torch.set_float32_matmul_precision(precision)
     return {"accuracy": accuracy, "headroom": headroom}
 
@@ -135,5 +115,5 @@ def _tokenizer(recipe: Recipe, out: Path) -> Tokenizer:
     return tokenizer
 
 
-def _write_log(run: Run, out: Path) -> None:
-    (out / "log.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in run.history))
+def _write_log(state: TrainingState, out: Path) -> None:
+    (out / "log.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in state.history))

@@ -8,14 +8,14 @@ from torch import Tensor
 
 from unmask.models.transformer import Transformer
 
-LEAST = 0.02  # of t: below it a row rarely has a mask, and 1/t would only add variance
+LEAST = 0.02  # smallest t: below it a row rarely has a mask, and 1/t adds only variance
 
 
 def corrupt(tokens: Tensor, starts: Tensor, mask_id: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """Mask each answer token with its row's probability t: the corrupted tokens, where they are, and each 1/t."""
+    """Mask each answer token with its row's probability t: the corrupted tokens, the mask, and the weights 1/t."""
     rows, width = tokens.shape
     device = tokens.device
-    # One t in every n-th of [0, 1): as uniform as independent draws, with less variance.
+    # Stratified: one t in each of n equal parts of [0, 1), which has less variance than independent draws.
     spread = torch.arange(rows, device=device) + torch.rand(1, device=device, generator=generator)
     t = LEAST + (1 - LEAST) * (spread[torch.randperm(rows, device=device, generator=generator)] / rows % 1)
     answer = torch.arange(width, device=device) >= starts[:, None]
@@ -24,7 +24,7 @@ def corrupt(tokens: Tensor, starts: Tensor, mask_id: int, generator: torch.Gener
 
 
 def loss(module: Transformer, tokens: Tensor, starts: Tensor, mask_id: int, generator: torch.Generator) -> Tensor:
-    """A bound on the negative log-likelihood of an answer token, in nats."""
+    """A bound on the negative log-likelihood per answer token, in nats."""
     noisy, masked, weight = corrupt(tokens, starts, mask_id, generator)
     hidden = module(noisy)[masked]
     each = F.cross_entropy(module.head(hidden).float(), tokens[masked], reduction="none")

@@ -1,4 +1,4 @@
-"""What is trained on what, for how long: plain values, so that a shipped model can name its recipe."""
+"""Training recipes as plain values, so that a shipped model can record its recipe."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from unmask.tasks.generated import Generated
 
 @dataclass(frozen=True)
 class Share:
-    """A family at a level, and how often it is drawn."""
+    """A generated family at a level, and how often it is drawn."""
 
     family: str
     level: int
     weight: float = 1.0
-    length: int | None = None  # at which it is decoded; None: the recipe's
+    length: int | None = None  # of the decoded answer; None for the recipe's
 
     def task(self, split: str) -> Generated:
-        made = task.make(self.family, level=self.level, split=split)
-        assert isinstance(made, Generated)
-        return made
+        family = task.make(self.family, level=self.level, split=split)
+        assert isinstance(family, Generated)
+        return family
 
 
 @dataclass(frozen=True)
@@ -31,57 +31,40 @@ class Recipe:
     shape: Shape
     mix: tuple[Share, ...]
     steps: int
-    tokens: int  # a step
-    widths: tuple[int, ...]  # rows are this wide, prompt and answer together: answers take what the prompt leaves
-    rate: float  # of AdamW, and of Muon, whose updates are scaled to match
+    tokens: int  # per step
+    widths: tuple[int, ...]  # of rows, prompt and answer together
+    rate: float  # learning rate of AdamW, and of Muon, whose updates are scaled to match
     warmup: int = 200
-    decay: float = 0.1  # of weights
+    decay: float = 0.1  # weight decay
     ema: float = 0.998
-    watch: tuple[Share, ...] = ()  # what decoding accuracy is measured on while training, on validation problems
-    problems: int = 128  # of each
-    looks: int = 4  # how often in a training
-    length: int = 64  # at which it is measured
+    watch: tuple[Share, ...] = ()  # families whose decoding accuracy is measured during training
+    problems: int = 128  # validation problems per family
+    looks: int = 4  # measurements per training
+    length: int = 64  # of decoded answers
     vocab: int = 1024
     seed: int = 0
 
 
+# Weights by family and level. Sudoku, programs and word problems are learnt quickly, arithmetic and Countdown slowly.
+# The weights keep every family below perfect accuracy, which leaves room for search.
+_MIX = {
+    "countdown": {3: 10.0, 4: 28.0},
+    "sudoku": {11: 0.3, 12: 0.3, 13: 0.3},
+    "mini-gsm": {3: 6.0, 4: 6.0, 5: 4.0},
+    "mini-math": {1: 8.0, 2: 12.0, 3: 8.0},
+    "mini-code": {1: 3.0, 2: 4.0, 3: 4.0},
+}
+_WATCH = {"countdown": (3, 4), "sudoku": (12, 13), "mini-gsm": (3, 4), "mini-math": (2, 3), "mini-code": (2, 3)}
+
 TINY = Recipe(
     name="tiny",
     shape=Shape(width=384, layers=7, heads=6, hidden=1024, vocab=1024, context=512, theta=10_000.0),
-    # Sudoku's 288 grids, the programs and the word problems are learnt quickly, arithmetic and Countdown slowly: the
-    # weights keep every family short of perfect, which leaves a search something to find.
-    mix=(
-        Share("countdown", 3, 10.0),
-        Share("countdown", 4, 28.0),
-        Share("sudoku", 11, 0.3),
-        Share("sudoku", 12, 0.3),
-        Share("sudoku", 13, 0.3),
-        Share("mini-gsm", 3, 6.0),
-        Share("mini-gsm", 4, 6.0),
-        Share("mini-gsm", 5, 4.0),
-        Share("mini-math", 1, 8.0),
-        Share("mini-math", 2, 12.0),
-        Share("mini-math", 3, 8.0),
-        Share("mini-code", 1, 3.0),
-        Share("mini-code", 2, 4.0),
-        Share("mini-code", 3, 4.0),
-    ),
+    mix=tuple(Share(family, level, weight) for family, levels in _MIX.items() for level, weight in levels.items()),
     steps=7_000,
     tokens=2**17,
     widths=(64, 96, 128, 160, 224),
     rate=2e-3,
-    watch=(
-        Share("countdown", 3),
-        Share("countdown", 4),
-        Share("sudoku", 12),
-        Share("sudoku", 13),
-        Share("mini-gsm", 3),
-        Share("mini-gsm", 4),
-        Share("mini-math", 2),
-        Share("mini-math", 3),
-        Share("mini-code", 2),
-        Share("mini-code", 3),
-    ),
+    watch=tuple(Share(family, level) for family, levels in _WATCH.items() for level in levels),
     looks=2,
 )
 

@@ -1,4 +1,4 @@
-"""The embedded model's tokenizer: byte-level BPE learnt from generated text, every digit and operator one token."""
+"""The embedded model's tokenizer: byte-level BPE learnt from generated text; digits and operators are single tokens."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from unmask.tasks.generated import Generated
 
 END = "<|endoftext|>"
 MASK = "<|mask|>"
-TAGS = ("<answer>", "</answer>", "\\boxed{")  # one token each, so that answers stay short
-# Never merged with a neighbour, but for an operator and the space before it: arithmetic is read sign by sign.
+TAGS = ("<answer>", "</answer>", "\\boxed{")  # one token each, which keeps answers short
+# Never merged with a neighbour, except an operator with the space before it.
 _SINGLE = Regex(r"[0-9^()\[\]{},.:?]| ?[+\-*/%=<>]")
 
 
 def learn(families: list[Generated], texts: int = 20_000, vocab: int = 1024, seed: int = 0) -> Tokenizer:
-    """Learnt from training problems only; the same seed gives the same vocabulary."""
+    """Learn from training problems only; the same seed gives the same vocabulary."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(_SINGLE, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False)]
@@ -38,7 +38,7 @@ def learn(families: list[Generated], texts: int = 20_000, vocab: int = 1024, see
 def special(tokenizer: Tokenizer, token: str) -> int:
     number = tokenizer.token_to_id(token)
     if number is None:
-        raise UnmaskError(f"the tokenizer has no token {token!r}: make it again")
+        raise UnmaskError(f"the tokenizer has no token {token!r}: remove it so that it is learnt again")
     return number
 
 

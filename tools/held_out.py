@@ -1,9 +1,9 @@
-"""Marks the published problems that a generated family could make too, so that none is ever trained on.
+"""Marks the published problems that a generated family could produce, so that none is trained on.
 
-    python -m unmask.tasks.held_out DATA
+    python tools/held_out.py DATA
 
-writes `held_out.txt` beside this file: the 256 Countdown problems and the 500 Sudoku puzzles. The other
-benchmarks need no mark: no sentence, exercise or function of ours is worded like a question of theirs.
+writes `unmask/tasks/held_out.txt` for the 256 Countdown problems and the 500 Sudoku puzzles. The other benchmarks need
+no marks: their questions are worded unlike any generated one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 from unmask.tasks import countdown
 from unmask.tasks.generated import mark_of
 
+FILE = Path(__file__).parents[1] / "unmask" / "tasks" / "held_out.txt"
+
 
 def marks(data: Path) -> Iterator[int]:
     with open(data / "countdown" / "countdown_cd3_test.jsonl", encoding="utf-8") as lines:
@@ -28,10 +30,9 @@ def marks(data: Path) -> Iterator[int]:
             yield mark_of("sudoku", row["Puzzle"].zfill(16))
 
 
-def main() -> None:
-    words = sorted(f"{mark:016x}" for mark in set(marks(Path(sys.argv[1]))))
-    Path(__file__).with_suffix(".txt").write_text("\n".join(words) + "\n", "ascii")
+def text(data: Path) -> str:
+    return "".join(f"{mark:016x}\n" for mark in sorted(set(marks(data))))
 
 
 if __name__ == "__main__":
-    main()
+    FILE.write_text(text(Path(sys.argv[1])), "ascii")

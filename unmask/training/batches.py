@@ -1,4 +1,4 @@
-"""Endless training rows: problems drawn, tokenised and filled with end tokens to one of a few widths."""
+"""Endless training batches: problems drawn, tokenised and padded with end tokens to one of a few widths."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ DRAWN = 512  # problems tokenised together
 Batch = tuple[Tensor, Tensor]  # tokens (row, width), and where each row's answer starts
 
 
-class Rows(IterableDataset[Batch]):
-    """Batches of one width each, drawn by weight. Worker w of slice s draws from its own stream of problems."""
+class BatchStream(IterableDataset[Batch]):
+    """Batches of one width each, drawn by weight. Each worker of each stream draws its own problems."""
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, stream: int):
         self.recipe, self.tokenizer, self.stream = recipe, tokenizer, stream
@@ -32,14 +32,14 @@ class Rows(IterableDataset[Batch]):
         end = special(self.tokenizer, END)
         while True:
             drawn = [family.draw(rng) for family in rng.choices(families, weights, k=DRAWN)]
-            asked = self.tokenizer.encode_batch([f"{problem.question}\n" for problem in drawn])
-            solved = self.tokenizer.encode_batch([problem.gold for problem in drawn])
-            for prompt, gold in zip(asked, solved, strict=True):
+            prompts = self.tokenizer.encode_batch([f"{problem.question}\n" for problem in drawn])
+            golds = self.tokenizer.encode_batch([problem.gold for problem in drawn])
+            for prompt, gold in zip(prompts, golds, strict=True):
                 row = prompt.ids + gold.ids
                 fits = [width for width in self.recipe.widths if width >= len(row)]
                 if not fits:
                     continue
-                # Half the rows are as narrow as they can be; the rest teach longer tails of end tokens.
+                # Half the rows are as narrow as possible; the rest teach longer tails of end tokens.
                 width = fits[0] if rng.random() < 0.5 else rng.choice(fits)
                 waiting[width].append((row + [end] * (width - len(row)), len(prompt.ids)))
                 if len(waiting[width]) == self.recipe.tokens // width:
@@ -49,7 +49,7 @@ class Rows(IterableDataset[Batch]):
 
 
 def batches(recipe: Recipe, tokenizer: Tokenizer, stream: int, workers: int) -> Iterator[Batch]:
-    """With workers, whose batch comes next is fixed by turn, so that a seed gives the same run."""
-    rows = Rows(recipe, tokenizer, stream)
+    """Workers take turns in a fixed order, so that a seed gives the same batches."""
+    dataset = BatchStream(recipe, tokenizer, stream)
     spawn = "spawn" if workers else None
-    yield from DataLoader(rows, batch_size=None, num_workers=workers, multiprocessing_context=spawn)
+    yield from DataLoader(dataset, batch_size=None, num_workers=workers, multiprocessing_context=spawn)

@@ -1,0 +1,102 @@
+"""Values of the small Python: what they cost, and how they are combined and compared."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from operator import add, floordiv, ge, gt, le, lt, mod, mul, sub
+from typing import Any
+
+BITS = 256  # the widest integer
+_ORDER: dict[type, Callable[..., bool]] = {ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge}
+_ARITHMETIC: dict[type, Callable[[int, int], int]] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
+    ast.FloorDiv: floordiv,
+    ast.Mod: mod,
+    ast.Pow: pow,
+}
+
+
+class ProgramError(Exception):
+    """The program is outside the subset, failed, or exhausted its budget."""
+
+
+class Budget:
+    """Steps that are left: charging more than that ends the program."""
+
+    def __init__(self, steps: int):
+        self.left = steps
+
+    def charge(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise ValueError("the budget of steps is spent")
+
+
+def charged(budget: Budget, value: Any) -> Any:
+    """A new value, charged by its size and refused if it is too wide."""
+    if isinstance(value, int):
+        if value.bit_length() > BITS:
+            raise OverflowError(f"a number of more than {BITS} bits")
+    elif isinstance(value, str | list | tuple):
+        budget.charge(len(value))
+    return value
+
+
+def sequence(value: Any) -> Any:
+    if not isinstance(value, list | tuple | str):
+        raise ProgramError(f"{type(value).__name__} cannot be looped over")
+    return value
+
+
+def combine(budget: Budget, op: ast.operator, left: Any, right: Any) -> Any:
+    if isinstance(left, int) and isinstance(right, int):
+        if isinstance(op, ast.Pow) and (right < 0 or left.bit_length() * right > 2 * BITS):
+            raise OverflowError("a power too wide or below one")
+        return charged(budget, _ARITHMETIC[type(op)](left, right))
+    if isinstance(op, ast.Add) and type(left) is type(right) and isinstance(left, str | list | tuple):
+        budget.charge(len(left) + len(right))
+        return left + right
+    if isinstance(op, ast.Mult) and isinstance(right, str | list | tuple):
+        left, right = right, left
+    if isinstance(op, ast.Mult) and isinstance(left, str | list | tuple) and isinstance(right, int):
+        budget.charge(len(left) * max(right, 0))
+        return left * right
+    raise TypeError(f"{type(left).__name__} and {type(right).__name__} are not joined so")
+
+
+def equal(budget: Budget, left: Any, right: Any, strict: bool = False) -> bool:
+    """Python's `==`, charged per element; `strict` also tells True from 1."""
+    budget.charge(1)
+    if isinstance(left, list | tuple) and type(left) is type(right):
+        if len(left) != len(right):
+            return False
+        return all(equal(budget, *pair, strict) for pair in zip(left, right, strict=True))
+    if isinstance(left, list | tuple) or isinstance(right, list | tuple):
+        return False
+    if isinstance(left, str):
+        budget.charge(len(left))
+    return left == right and (not strict or type(left) is type(right))
+
+
+def compare(budget: Budget, op: ast.cmpop, left: Any, right: Any) -> bool:
+    if isinstance(op, ast.Eq | ast.NotEq):
+        return equal(budget, left, right) is isinstance(op, ast.Eq)
+    if isinstance(op, ast.Is | ast.IsNot):
+        return (left is right) is isinstance(op, ast.Is)
+    if isinstance(op, ast.In | ast.NotIn):
+        return _contains(budget, right, left) is isinstance(op, ast.In)
+    if not all(isinstance(side, int) for side in (left, right)):
+        if not all(isinstance(side, str) for side in (left, right)):
+            raise ProgramError("only numbers or strings are put in order")
+        budget.charge(len(left) + len(right))
+    return _ORDER[type(op)](left, right)
+
+
+def _contains(budget: Budget, values: Any, item: Any) -> bool:
+    if isinstance(values, str) and isinstance(item, str):
+        budget.charge(len(values) + len(item))
+        return item in values
+    return any(equal(budget, item, other) for other in sequence(values))

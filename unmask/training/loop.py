@@ -1,0 +1,144 @@
+"""The training loop: bf16 and compiled on a GPU, averaged weights, stopped and resumed at any step."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from unmask.errors import UnmaskError
+from unmask.models.transformer import Transformer
+from unmask.training.batches import batches
+from unmask.training.objective import loss
+from unmask.training.recipe import Recipe
+from unmask.training.tokenizer import MASK, special
+
+STATE = "state.pt"
+
+
+@dataclass
+class TrainingState:
+    recipe: Recipe
+    module: Transformer
+    average: Transformer  # exponential moving average of the weights, which is what is shipped
+    optimizers: list[torch.optim.Optimizer]
+    generator: torch.Generator
+    step: int = 0
+    seconds: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def start(recipe: Recipe, device: torch.device) -> TrainingState:
+    torch.manual_seed(recipe.seed)
+    module = Transformer(recipe.shape)
+    for name, weight in module.named_parameters():
+        if weight.ndim == 2:
+            deep = name.endswith(("out.weight", "down.weight"))
+            nn.init.normal_(weight, std=0.02 / math.sqrt(2 * recipe.shape.layers) if deep else 0.02)
+    module.to(device)
+    average = copy.deepcopy(module).requires_grad_(False).eval()
+    generator = torch.Generator(device).manual_seed(recipe.seed)
+    return TrainingState(recipe, module, average, _optimizers(module, recipe), generator)
+
+
+def _optimizers(module: Transformer, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside layers, AdamW for the rest."""
+    matrices = [weight for weight in module.layers.parameters() if weight.ndim == 2]
+    ids = {id(weight) for weight in matrices}
+    rest = [weight for weight in module.parameters() if id(weight) not in ids]
+    muon = torch.optim.Muon(matrices, lr=recipe.rate, weight_decay=recipe.decay, adjust_lr_fn="match_rms_adamw")
+    adam = torch.optim.AdamW(rest, lr=recipe.rate, betas=(0.9, 0.95), weight_decay=0.0)
+    return [muon, adam]
+
+
+def train(
+    state: TrainingState, tokenizer: Tokenizer, steps: int, workers: int, report: Callable[[], None], every: int
+) -> None:
+    """Train `steps` further, at most to the end of the recipe; `report` is called every few steps and at the end."""
+    recipe, device = state.recipe, state.module.embed.weight.device
+    mask_id = special(tokenizer, MASK)
+    if device.type == "cuda":
+        for layer in state.module.layers:
+            layer.compile(dynamic=False)
+    # Each call draws from its own stream, so that a resumed training sees new problems.
+    stream = batches(recipe, tokenizer, stream=state.step, workers=workers)
+    started, losses = time.perf_counter() - state.seconds, []
+    for _ in range(min(steps, recipe.steps - state.step)):
+        tokens, starts = (part.to(device, torch.long, non_blocking=True) for part in next(stream))
+        state.step += 1
+        losses.append(_update(state, tokens, starts, mask_id))
+        if state.step % every == 0 or state.step == recipe.steps:
+            mean = float(torch.stack(losses).mean())
+            if not math.isfinite(mean):
+                raise UnmaskError(f"the loss is {mean} at step {state.step}: lower the recipe's rate of {recipe.rate}")
+            state.seconds, losses = time.perf_counter() - started, []
+            state.history.append({"step": state.step, "loss": round(mean, 5), "seconds": round(state.seconds, 1)})
+            report()
+    state.seconds = time.perf_counter() - started
+
+
+def _update(state: TrainingState, tokens: Tensor, starts: Tensor, mask_id: int) -> Tensor:
+    for optimizer in state.optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = state.recipe.rate * _rate(state.step, state.recipe)
+    with torch.autocast("cuda", torch.bfloat16, enabled=tokens.is_cuda):
+        value = loss(state.module, tokens, starts, mask_id, state.generator)
+    value.backward()
+    nn.utils.clip_grad_norm_(state.module.parameters(), 1.0)
+    for optimizer in state.optimizers:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    decay = min(state.recipe.ema, (1 + state.step) / (10 + state.step))
+    with torch.no_grad():
+        for average, weight in zip(state.average.parameters(), state.module.parameters(), strict=True):
+            average.lerp_(weight, 1 - decay)
+    return value.detach()
+
+
+def _rate(step: int, recipe: Recipe) -> float:
+    """The fraction of the full rate: linear warm-up, then a cosine down to zero."""
+    if step < recipe.warmup:
+        return step / recipe.warmup
+    return 0.5 * (1 + math.cos(math.pi * (step - recipe.warmup) / max(1, recipe.steps - recipe.warmup)))
+
+
+def save(state: TrainingState, folder: Path) -> None:
+    """Write everything that resuming needs to a new file, then move it into place."""
+    folder.mkdir(parents=True, exist_ok=True)
+    saved = {
+        "recipe": repr(state.recipe),
+        "module": state.module.state_dict(),
+        "average": state.average.state_dict(),
+        "optimizers": [optimizer.state_dict() for optimizer in state.optimizers],
+        "generator": state.generator.get_state(),
+        "step": state.step,
+        "seconds": state.seconds,
+        "history": state.history,
+    }
+    torch.save(saved, folder / f"{STATE}.new")
+    (folder / f"{STATE}.new").rename(folder / STATE)
+
+
+def resume(recipe: Recipe, device: torch.device, folder: Path) -> TrainingState:
+    """The saved state of this recipe, or a new one; a state of another recipe is refused."""
+    state = start(recipe, device)
+    if not (folder / STATE).exists():
+        return state
+    saved = torch.load(folder / STATE, map_location=device, weights_only=True)
+    if saved["recipe"] != repr(recipe):
+        raise UnmaskError(f"{folder} holds a training of another recipe: choose another folder, or remove {STATE}")
+    state.module.load_state_dict(saved["module"])
+    state.average.load_state_dict(saved["average"])
+    for optimizer, values in zip(state.optimizers, saved["optimizers"], strict=True):
+        optimizer.load_state_dict(values)
+    state.generator.set_state(saved["generator"].cpu())
+    state.step, state.seconds, state.history = saved["step"], saved["seconds"], saved["history"]
+    return state
