@@ -22,8 +22,8 @@ _TOKEN = re.compile(r"""\s*([(),=]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s(),=]
 class Registry(Generic[T]):
     """Frozen dataclasses by kebab-case name, from this package and from others through entry points."""
 
-    def __init__(self, kind: str):
-        self.kind = kind
+    def __init__(self, kind: str, plural: str | None = None):
+        self.kind, self.plural = kind, plural or f"{kind}s"
         self._made: dict[str, type[T]] = {}
         self._aliases: dict[str, str] = {}
         self._looked_outside = False
@@ -34,7 +34,7 @@ class Registry(Generic[T]):
         def add(made: Made) -> Made:
             for word in (name, *aliases):
                 if word in self._made or word in self._aliases:
-                    raise UnmaskError(f"two {self.kind}s want the name {word!r}")
+                    raise UnmaskError(f"two {self.plural} want the name {word!r}")
             self._made[name] = typing.cast(type[T], made)
             self._aliases |= dict.fromkeys(aliases, name)
             return made
@@ -129,15 +129,15 @@ class Registry(Generic[T]):
         return text if str in kinds else self._build(word, {})
 
     def _look_outside(self) -> None:
-        """Entry points of the group `unmask.decoders` (`.models`, `.tasks`) register themselves on import."""
+        """Entry points of the group `unmask.decoders` (`.models`, `.tasks`, …) register themselves on import."""
         if self._looked_outside:
             return
         self._looked_outside = True
-        for point in entry_points(group=f"unmask.{self.kind}s"):
+        for point in entry_points(group=f"unmask.{self.plural}"):
             try:
                 point.load()
             except Exception as error:  # whatever another package does wrong, ours goes on without it
-                log.warning("the %s of %r cannot be used: %s", f"{self.kind}s", point.value, error)
+                log.warning("the %s of %r cannot be used: %s", self.plural, point.value, error)
 
 
 def _truth(text: str) -> bool:

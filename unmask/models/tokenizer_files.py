@@ -1,0 +1,40 @@
+"""Tokenizer files of random checkpoints: the byte alphabet, a few merges, and the family's special tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+
+from unmask.models.checkpoint import FAST_TOKENIZER, tokenizer_config, write_json
+from unmask.models.family import Family
+
+MERGES = ["t h", "th e", "i n", "e r", "a n", "o n", "r e", "Ġ the", "Ġ a", "in g", "an d", "Ġ and"]
+
+
+def vocabulary(count: int) -> dict[str, int]:
+    """`count` words: the byte alphabet, the merged ones, then names that no text encodes to."""
+    words = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(merge.replace(" ", "") for merge in MERGES)]
+    words += [f"<unused{number}>" for number in range(len(words), count)]
+    return {word: number for number, word in enumerate(words[:count])}
+
+
+def write_tokenizer_json(folder: Path, family: Family, vocab: int) -> None:
+    tokens = {number: token for token, number in family.ids(vocab).items()}
+    words = {tokens.get(number, word): number for word, number in vocabulary(max(tokens) + 1).items()}
+    merges = [(first, second) for first, second in (merge.split() for merge in MERGES)]
+    tokenizer = Tokenizer(BPE(vocab=words, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in tokens.values()])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    write_special_tokens(folder, family, FAST_TOKENIZER)
+
+
+def write_special_tokens(folder: Path, family: Family, kind: str, **first: Any) -> None:
+    """`kind` is the tokenizer's class, `first` are settings that tokenizer_config.json begins with."""
+    settings = tokenizer_config(family.specials, family.template, kind)
+    write_json(folder / "tokenizer_config.json", {**first, **settings})
+    write_json(folder / "special_tokens_map.json", family.specials)
