@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,18 @@ from unmask.models.checkpoint import FAST_TOKENIZER, tokenizer_config, write_jso
 from unmask.models.family import Family
 
 MERGES = ["t h", "th e", "i n", "e r", "a n", "o n", "r e", "Ġ the", "Ġ a", "in g", "an d", "Ġ and"]
+WORDS = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(merge.replace(" ", "") for merge in MERGES)]
 
 
-def vocabulary(count: int) -> dict[str, int]:
-    """`count` words: the byte alphabet, the merged ones, then names that no text encodes to."""
-    words = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(merge.replace(" ", "") for merge in MERGES)]
-    words += [f"<unused{number}>" for number in range(len(words), count)]
-    return {word: number for number, word in enumerate(words[:count])}
+def vocabulary(count: int, tokens: Mapping[int, str]) -> dict[str, int]:
+    """The special tokens at their ids, around them the words, then names that no text encodes to."""
+    words = iter(WORDS)
+    return {tokens.get(number) or next(words, f"<unused{number}>"): number for number in range(count)}
 
 
 def write_tokenizer_json(folder: Path, family: Family, vocab: int) -> None:
     tokens = {number: token for token, number in family.ids(vocab).items()}
-    words = {tokens.get(number, word): number for word, number in vocabulary(max(tokens) + 1).items()}
+    words = vocabulary(max(max(tokens) + 1, len(WORDS) + len(tokens)), tokens)
     merges = [(first, second) for first, second in (merge.split() for merge in MERGES)]
     tokenizer = Tokenizer(BPE(vocab=words, merges=merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -85,7 +85,7 @@ class Dream(Family):
     def write_tokenizer(self, folder: Path, vocab: int) -> None:
         """vocab.json and merges.txt, with the special tokens in tokenizer_config.json."""
         ids = self.ids(vocab)
-        write_json(folder / "vocab.json", vocabulary(min(ids.values())))
+        write_json(folder / "vocab.json", vocabulary(min(ids.values()), {}))
         (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(MERGES) + "\n", encoding="utf-8")
         flags = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
         added = {str(number): {"content": token, **flags} for token, number in ids.items()}
