@@ -17,7 +17,8 @@ from unmask.core import Canvas, decode, decoder
 from unmask.errors import UnmaskError
 from unmask.models import default_length, manifest, weights
 from unmask.models.checkpoint import save_folder
-from unmask.models.families import Dream, LLaDA
+from unmask.models.families.dream import Dream
+from unmask.models.families.llada import LLaDA
 from unmask.models.family import family as families
 from unmask.models.inspection import inspect_checkpoint
 from unmask.models.load import empty, load, load_folder

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from unmask.cli import options
 from unmask.cli.app import app
 from unmask.models.family import DEFAULT_FAMILY
 from unmask.models.family import family as families
@@ -17,14 +18,12 @@ from unmask.models.random_weights import SIZES, random_folder
 models = typer.Typer(name="models", help="Look into checkpoints, or make random ones.", no_args_is_help=True)
 app.add_typer(models)
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
 
 @models.command()
 def inspect(
     name: Annotated[str, typer.Argument(metavar="ID|FOLDER", help="A hub id, or the folder of a checkpoint.")],
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a hub id.")] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say what a checkpoint is and what memory it needs; no weight is fetched or read."""
     inspection = inspect_checkpoint(name, revision)
@@ -70,7 +69,7 @@ def random(
     size: Annotated[str, typer.Option(help=", ".join(SIZES) + ".")] = "nano",
     seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
     dtype: Annotated[str, typer.Option(help="bfloat16, float16 or float32.")] = "bfloat16",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write a checkpoint of random numbers in a family's published file format."""
     folder = random_folder(out, family, size, seed=seed, dtype=stored_dtype(dtype))

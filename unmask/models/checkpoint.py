@@ -22,7 +22,6 @@ from unmask.models.weights import INDEX, SINGLE
 SHARD = 5 * 10**9  # bytes per shard, as in the hub's tools
 PIECE = 2**24  # numbers computed and written at a time
 NAMES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
-FAST_TOKENIZER = "PreTrainedTokenizerFast"  # the class that reads tokenizer.json
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,7 @@ def save_folder(
     write_shards(path, _tensors(module, kind), dtype, shard)
     tokenizer.save(str(path / "tokenizer.json"))
     specials = {"mask_token": mask, "eos_token": eos, "pad_token": eos, **({"bos_token": bos} if bos else {})}
-    write_json(path / "tokenizer_config.json", tokenizer_config(specials, template, FAST_TOKENIZER))
-    write_json(path / "special_tokens_map.json", specials)
+    write_specials(path, specials, template)
     if length is not None:
         write_json(path / "generation_config.json", {"max_new_tokens": length})
     write_config(path, kind.config(module.shape, _id(tokenizer, mask), _id(tokenizer, eos)), dtype)
@@ -73,9 +71,14 @@ def write_config(folder: Path, config: Config, dtype: torch.dtype) -> None:
     write_json(folder / "config.json", {**config, "torch_dtype": str(dtype).removeprefix("torch.")})
 
 
-def tokenizer_config(specials: dict[str, str], template: str | None, kind: str) -> dict[str, Any]:
+def write_specials(
+    folder: Path, specials: dict[str, str], template: str | None, kind: str = "PreTrainedTokenizerFast", **more: Any
+) -> None:
+    """The special tokens and the chat template, for a tokenizer of class `kind` with `more` settings."""
     chat = {} if template is None else {"chat_template": template}
-    return {**specials, **chat, "clean_up_tokenization_spaces": False, "tokenizer_class": kind}
+    settings = {**more, **specials, **chat, "clean_up_tokenization_spaces": False, "tokenizer_class": kind}
+    write_json(folder / "tokenizer_config.json", settings)
+    write_json(folder / "special_tokens_map.json", specials)
 
 
 def write_json(path: Path, content: Any) -> None:

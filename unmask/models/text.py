@@ -63,17 +63,12 @@ def _refuse(message: str) -> NoReturn:
     raise TemplateError(message)
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
-    environment.globals["raise_exception"] = _refuse
-    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-    return environment
-
-
-_ENVIRONMENT = _environment()
+_ENVIRONMENT = ImmutableSandboxedEnvironment(
+    trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+)
+_ENVIRONMENT.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+_ENVIRONMENT.globals["raise_exception"] = _refuse
+_ENVIRONMENT.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
 
 
 def read_text(folder: Path) -> Subwords:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
-from unmask.models.checkpoint import FAST_TOKENIZER, tokenizer_config, write_json
+from unmask.models.checkpoint import write_specials
 from unmask.models.family import Family
 
 MERGES = ["t h", "th e", "i n", "e r", "a n", "o n", "r e", "Ġ the", "Ġ a", "in g", "an d", "Ġ and"]
@@ -31,11 +30,4 @@ def write_tokenizer_json(folder: Path, family: Family, vocab: int) -> None:
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in tokens.values()])
     tokenizer.save(str(folder / "tokenizer.json"))
-    write_special_tokens(folder, family, FAST_TOKENIZER)
-
-
-def write_special_tokens(folder: Path, family: Family, kind: str, **first: Any) -> None:
-    """`kind` is the tokenizer's class, `first` are settings that tokenizer_config.json begins with."""
-    settings = tokenizer_config(family.specials, family.template, kind)
-    write_json(folder / "tokenizer_config.json", {**first, **settings})
-    write_json(folder / "special_tokens_map.json", family.specials)
+    write_specials(folder, family.specials, family.template)

@@ -56,12 +56,11 @@ def _check_inside(folder: Path, name: Any) -> None:
 
 
 def _missing(folder: Path) -> str:
-    pickles = [path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern)]
-    if not pickles and (folder / "pytorch_model.bin.index.json").exists():
-        pickles = ["pytorch_model.bin"]
+    patterns = ("*.bin", "*.pt", "*.pth", "*.ckpt", "pytorch_model.bin.index.json")
+    pickles = sorted(path.name.removesuffix(".index.json") for pattern in patterns for path in folder.glob(pattern))
     if pickles:
         return (
-            f"{folder} holds its weights as pickle ({sorted(pickles)[0]}), which can run code when opened: "
+            f"{folder} holds its weights as pickle ({pickles[0]}), which can run code when opened: "
             "ask its authors for safetensors, or convert it with safetensors.torch.save_file where you trust it"
         )
     return f"{folder} has no weights: it needs {SINGLE}, or {INDEX} with its shards (.bin files are pickle, never read)"

@@ -1,6 +1,5 @@
 """One file per family of checkpoints. Importing this package registers them."""
 
-from unmask.models.families.dream import Dream
-from unmask.models.families.llada import LLaDA
+from unmask.models.families import dream, llada
 
-__all__ = ["Dream", "LLaDA"]
+__all__ = ["dream", "llada"]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from unmask.errors import UnmaskError
-from unmask.models.checkpoint import write_json
+from unmask.models.checkpoint import write_json, write_specials
 from unmask.models.family import Config, Family, Field, family
-from unmask.models.tokenizer_files import MERGES, vocabulary, write_special_tokens
+from unmask.models.tokenizer_files import MERGES, vocabulary
 from unmask.models.transformer import Shape
 
 INHERITED, TRAINED = 131_072, 2048  # positions: in config.json, copied from Qwen2.5; and in Dream's training
@@ -89,5 +89,5 @@ class Dream(Family):
         (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(MERGES) + "\n", encoding="utf-8")
         flags = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
         added = {str(number): {"content": token, **flags} for token, number in ids.items()}
-        write_special_tokens(folder, self, "DreamTokenizer", added_tokens_decoder=added)
+        write_specials(folder, self.specials, self.template, "DreamTokenizer", added_tokens_decoder=added)
         write_json(folder / "added_tokens.json", ids)
