@@ -23,15 +23,10 @@ class Names:
     norm: str = "model.norm"
     head: str = "lm_head"
     layer: str = "model.layers.{}"  # with {} for its number
-    q: str = "self_attn.q_proj"
-    k: str = "self_attn.k_proj"
-    v: str = "self_attn.v_proj"
+    qkv: tuple[str, str, str] = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
     out: str = "self_attn.o_proj"
-    gate: str = "mlp.gate_proj"
-    up: str = "mlp.up_proj"
-    down: str = "mlp.down_proj"
-    attention_norm: str = "input_layernorm"
-    mlp_norm: str = "post_attention_layernorm"
+    mlp: tuple[str, str, str] = ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+    norms: tuple[str, str] = ("input_layernorm", "post_attention_layernorm")  # before attention and before the MLP
 
 
 @dataclass(frozen=True)
@@ -51,6 +46,27 @@ class Field:
     name: str
 
 
+LLAMA_SETTINGS: dict[str, Any] = {
+    "hidden_size": Field("width"),
+    "num_hidden_layers": Field("layers"),
+    "num_attention_heads": Field("heads"),
+    "num_key_value_heads": Field("kv_heads"),
+    "intermediate_size": Field("hidden"),
+    "vocab_size": Field("vocab"),
+    "max_position_embeddings": Field("context"),
+    "rope_theta": Field("theta"),
+    "rope_scaling": None,
+    "rms_norm_eps": Field("eps"),
+    "tie_word_embeddings": Field("tied"),
+    "mask_token_id": Field("mask"),
+    "eos_token_id": Field("eos"),
+    "bos_token_id": Field("eos"),
+    "pad_token_id": Field("eos"),
+    "attention_bias": Field("qkv_bias"),
+    "hidden_act": "silu",
+}
+
+
 @dataclass(frozen=True)
 class Family:
     """Subclass it in one file of `families/`, with `@family("name")` above the class."""
@@ -58,7 +74,7 @@ class Family:
     model_type: ClassVar[str]  # in config.json
     classes: ClassVar[tuple[str, ...]]  # model classes named in config.json; the first is the one written
     # config.json in the order it is written: a Field, or the only value that the transformer supports.
-    settings: ClassVar[dict[str, Any]]
+    settings: ClassVar[dict[str, Any]] = LLAMA_SETTINGS
     published: ClassVar[Shape]  # the full size
     names: ClassVar[Names] = Names()
     mask: ClassVar[str]  # the mask token, where a tokenizer does not mark it as such
@@ -120,20 +136,21 @@ class Family:
 
     def weights(self, shape: Shape) -> Iterator[Weight]:
         names, width, kv = self.names, shape.width, shape.kv_width
+        (gate, up, down), (attention_norm, mlp_norm) = names.mlp, names.norms
         yield Weight(f"{names.embed}.weight", (shape.vocab, width), "embed.weight")
         for number in range(shape.layers):
             published, ours = names.layer.format(number), f"layers.{number}"
-            for part, start, rows in ((names.q, 0, width), (names.k, width, kv), (names.v, width + kv, kv)):
+            for part, start, rows in zip(names.qkv, (0, width, width + kv), (width, kv, kv), strict=True):
                 yield Weight(f"{published}.{part}.weight", (rows, width), f"{ours}.qkv.weight", start)
                 if shape.qkv_bias:
                     yield Weight(f"{published}.{part}.bias", (rows,), f"{ours}.qkv.bias", start)
             for part, size, parameter, start in (
                 (names.out, (width, width), "out", 0),
-                (names.gate, (shape.hidden, width), "gate_up", 0),
-                (names.up, (shape.hidden, width), "gate_up", shape.hidden),
-                (names.down, (width, shape.hidden), "down", 0),
-                (names.attention_norm, (width,), "attention_norm", 0),
-                (names.mlp_norm, (width,), "mlp_norm", 0),
+                (gate, (shape.hidden, width), "gate_up", 0),
+                (up, (shape.hidden, width), "gate_up", shape.hidden),
+                (down, (width, shape.hidden), "down", 0),
+                (attention_norm, (width,), "attention_norm", 0),
+                (mlp_norm, (width,), "mlp_norm", 0),
             ):
                 yield Weight(f"{published}.{part}.weight", size, f"{ours}.{parameter}.weight", start)
         yield Weight(f"{names.norm}.weight", (width,), "norm.weight")

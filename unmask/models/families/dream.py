@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from unmask.errors import UnmaskError
 from unmask.models.checkpoint import write_json, write_specials
-from unmask.models.family import Config, Family, Field, family
+from unmask.models.family import LLAMA_SETTINGS, Config, Family, family
 from unmask.models.tokenizer_files import MERGES, vocabulary
 from unmask.models.transformer import Shape
 
@@ -22,27 +22,7 @@ INHERITED, TRAINED = 131_072, 2048  # positions: in config.json, copied from Qwe
 class Dream(Family):
     model_type = "Dream"
     classes = ("DreamModel",)
-    settings: ClassVar = {
-        "hidden_size": Field("width"),
-        "num_hidden_layers": Field("layers"),
-        "num_attention_heads": Field("heads"),
-        "num_key_value_heads": Field("kv_heads"),
-        "intermediate_size": Field("hidden"),
-        "vocab_size": Field("vocab"),
-        "max_position_embeddings": Field("context"),
-        "rope_theta": Field("theta"),
-        "rope_scaling": None,
-        "rms_norm_eps": Field("eps"),
-        "tie_word_embeddings": Field("tied"),
-        "mask_token_id": Field("mask"),
-        "eos_token_id": Field("eos"),
-        "bos_token_id": Field("eos"),
-        "pad_token_id": Field("eos"),
-        "attention_bias": Field("qkv_bias"),
-        "hidden_act": "silu",
-        "use_sliding_window": False,
-        "use_mrope": False,
-    }
+    settings: ClassVar = {**LLAMA_SETTINGS, "use_sliding_window": False, "use_mrope": False}
     published = Shape(
         3584, 28, 28, hidden=18944, vocab=152_064, context=INHERITED, kv_heads=4, theta=1e6, eps=1e-6, qkv_bias=True
     )

@@ -53,15 +53,10 @@ class LLaDA(Family):
         norm="model.transformer.ln_f",
         head="model.transformer.ff_out",
         layer="model.transformer.blocks.{}",
-        q="q_proj",
-        k="k_proj",
-        v="v_proj",
+        qkv=("q_proj", "k_proj", "v_proj"),
         out="attn_out",
-        gate="ff_proj",
-        up="up_proj",
-        down="ff_out",
-        attention_norm="attn_norm",
-        mlp_norm="ff_norm",
+        mlp=("ff_proj", "up_proj", "ff_out"),
+        norms=("attn_norm", "ff_norm"),
     )
     mask = "<|mdm_mask|>"
     ends = ("<|endoftext|>", "<|eot_id|>")
