@@ -71,7 +71,9 @@ def test_a_shape_survives_being_written_as_a_config(family: str) -> None:
 
 
 def test_a_family_is_known_by_its_model_type_and_its_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = Registry("family", "families")
+    groups = []
+    monkeypatch.setattr("unmask.registry.entry_points", lambda group: groups.append(group) or [])
+    registry = Registry(families.kind, families.plural)
     monkeypatch.setattr(manifest, "family", registry)
     registry("llada")(LLaDA)
     registry("dream")(Dream)
@@ -83,6 +85,7 @@ def test_a_family_is_known_by_its_model_type_and_its_class(tmp_path: Path, monke
     config = {"model_type": "Dream"}
     auto_map = {"AutoConfig": "configuration_dream.DreamConfig", "AutoModel": "someone/repo--modeling.DreamModel"}
     assert find_family({**config, "architectures": ["DreamModel"]}, tmp_path) == Dream()
+    assert groups == ["unmask.families"]
     assert find_family({**config, "auto_map": auto_map}, tmp_path) == Dream()
     assert find_family({**config, "architectures": ["ReasonerForCausalLM"]}, tmp_path) == Reasoner()
     assert find_family({"model_type": "llada"}, tmp_path) == LLaDA()
