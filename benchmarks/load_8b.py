@@ -25,9 +25,9 @@ from torch import Tensor
 
 from unmask.core import Canvas
 from unmask.models.load import load_folder
-from unmask.models.memory import said
+from unmask.models.memory import format_bytes
 from unmask.models.network import Network
-from unmask.models.random import random_folder, random_shape
+from unmask.models.random_weights import random_folder, random_shape
 from unmask.models.transformer import Transformer
 
 
@@ -176,12 +176,12 @@ def main() -> None:
         made = time.perf_counter() - began
         if device.type == "cuda":
             torch.cuda.empty_cache()
-        print(f"wrote {said(weights)} of weights in {made:.1f} s", flush=True)
+        print(f"wrote {format_bytes(weights)} of weights in {made:.1f} s", flush=True)
         network, loaded = measure_load(folder, device, dtype, weights)
         print(
             f"loaded in {loaded['load_seconds']:.1f} s: device holds {loaded['device_ratio']:.4f} × the weights "
             f"(peak {loaded['device_peak_ratio']:.4f}), "
-            f"anonymous host memory grew by {said(int(loaded['host_growth_bytes']))}",
+            f"anonymous host memory grew by {format_bytes(int(loaded['host_growth_bytes']))}",
             flush=True,
         )
         forward = measure_forward(network, args.rows, args.positions, args.block, args.times)

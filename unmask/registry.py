@@ -23,8 +23,8 @@ _registries: list[Registry[Any]] = []
 class Registry(Generic[T]):
     """Frozen dataclasses by kebab-case name, from this package and from others through entry points."""
 
-    def __init__(self, kind: str):
-        self.kind = kind
+    def __init__(self, kind: str, plural: str | None = None):
+        self.kind, self.plural = kind, plural or f"{kind}s"
         self._classes: dict[str, type[T]] = {}
         self._aliases: dict[str, str] = {}
         self._plugins_loaded = False
@@ -36,7 +36,7 @@ class Registry(Generic[T]):
         def add(cls: Class) -> Class:
             for label in (name, *aliases):
                 if label in self._classes or label in self._aliases:
-                    raise UnmaskError(f"two {self.kind}s want the name {label!r}")
+                    raise UnmaskError(f"two {self.plural} want the name {label!r}")
             self._classes[name] = typing.cast(type[T], cls)
             self._aliases |= dict.fromkeys(aliases, name)
             return cls
@@ -139,11 +139,11 @@ class Registry(Generic[T]):
         if self._plugins_loaded:
             return
         self._plugins_loaded = True
-        for point in entry_points(group=f"unmask.{self.kind}s"):
+        for point in entry_points(group=f"unmask.{self.plural}"):
             try:
                 point.load()
             except Exception as error:  # a broken plug-in must not break the package
-                log.warning("the %s of %r cannot be used: %s", f"{self.kind}s", point.value, error)
+                log.warning("the %s of %r cannot be used: %s", self.plural, point.value, error)
 
 
 def _read_bool(text: str) -> bool:

@@ -21,7 +21,7 @@ from unmask.experiments.folder import pack_folder, read, read_packed
 from unmask.experiments.plan import plan, totals
 from unmask.experiments.reproduce import reproduce, write_results
 from unmask.experiments.setting import BENCHMARKS, TINY, Setting
-from unmask.models.random import random_folder
+from unmask.models.random_weights import random_folder
 from unmask.runs.engines import Local
 
 

@@ -10,14 +10,14 @@ import torch
 from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
-from unmask.models.random import random_folder
+from unmask.models.random_weights import random_folder
 from unmask.models.transformer import Shape
 
 FAMILIES = ("llada", "dream")
 
 
 def some_shape(family: str, seed: int) -> Shape:
-    """A shape drawn at random: grouped heads, odd vocabularies, tied heads and biases come and go."""
+    """A random shape, with or without grouped heads, tied heads and biases."""
     draw = random.Random(seed)
     heads = draw.choice([1, 2, 4, 6])
     return Shape(
@@ -44,7 +44,7 @@ def published(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def counterpart(folder: Path, family: str, shape: Shape) -> torch.nn.Module:
-    """Llama for LLaDA, Qwen2 for Dream; their own causal mask is overruled by the one they are given."""
+    """Llama for LLaDA, Qwen2 for Dream; their causal mask is overruled by the one they are given."""
     sizes: dict[str, Any] = {
         "hidden_size": shape.width,
         "intermediate_size": shape.hidden,
@@ -59,23 +59,23 @@ def counterpart(folder: Path, family: str, shape: Shape) -> torch.nn.Module:
         "attn_implementation": "eager",
     }
     if family == "dream":
-        theirs, weights = Qwen2ForCausalLM(Qwen2Config(**sizes)), published(folder)
+        module, weights = Qwen2ForCausalLM(Qwen2Config(**sizes)), published(folder)
     else:
-        theirs = LlamaForCausalLM(LlamaConfig(**sizes, attention_bias=shape.qkv_bias))
+        module = LlamaForCausalLM(LlamaConfig(**sizes, attention_bias=shape.qkv_bias))
         weights = {_llama(name): weight for name, weight in published(folder).items()}
-        if shape.qkv_bias:  # Llama's switch gives its output projection a bias too
+        if shape.qkv_bias:  # Llama's setting gives the output projection a bias too
             weights |= {
                 f"model.layers.{n}.self_attn.o_proj.bias": torch.zeros(shape.width) for n in range(shape.layers)
             }
-    missing, unexpected = theirs.load_state_dict(weights, strict=False)
+    missing, unexpected = module.load_state_dict(weights, strict=False)
     assert not unexpected
     assert set(missing) == ({"lm_head.weight"} if shape.tied else set())
-    theirs.tie_weights()
-    return theirs.eval()
+    module.tie_weights()
+    return module.eval()
 
 
 def _llama(name: str) -> str:
-    for theirs, ours in (
+    for published, llama in (
         ("model.transformer.wte.", "model.embed_tokens."),
         ("model.transformer.ln_f.", "model.norm."),
         ("model.transformer.ff_out.", "lm_head."),
@@ -90,5 +90,5 @@ def _llama(name: str) -> str:
         (".attn_norm.", ".input_layernorm."),
         (".ff_norm.", ".post_attention_layernorm."),
     ):
-        name = name.replace(theirs, ours)
+        name = name.replace(published, llama)
     return name

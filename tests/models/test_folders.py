@@ -1,4 +1,4 @@
-"""Checkpoints in each family's published format: written, read, decoded with, and found in the hub's cache."""
+"""Checkpoints in each family's published format: written, read, decoded with, and loaded from the hub's cache."""
 
 import json
 from pathlib import Path
@@ -14,17 +14,20 @@ from transformers import AutoTokenizer, Qwen2Tokenizer
 import unmask.decoders  # noqa: F401  registers them
 from tests.models.folders import FAMILIES, folder_of, published, some_shape
 from unmask.core import Canvas, decode, decoder
-from unmask.models import weights
+from unmask.errors import UnmaskError
+from unmask.models import default_length, manifest, weights
 from unmask.models.checkpoint import save_folder
-from unmask.models.describe import describe
-from unmask.models.dream import DREAM
-from unmask.models.family import Ids
-from unmask.models.llada import LLADA, TEMPLATE
+from unmask.models.families.dream import Dream
+from unmask.models.families.llada import LLaDA
+from unmask.models.family import family as families
+from unmask.models.inspection import inspect_checkpoint
 from unmask.models.load import empty, load, load_folder
-from unmask.models.random import random_folder, random_shape
+from unmask.models.manifest import find_family
+from unmask.models.random_weights import random_denoiser, random_folder, random_shape
 from unmask.models.text import read_text
 from unmask.models.transformer import Shape, Transformer
 from unmask.models.weights import copy
+from unmask.registry import Registry
 
 TALK = [{"role": "user", "content": "the thing and an  other, 12+3 héllo 你"}]
 
@@ -48,8 +51,8 @@ def test_a_published_folder_decodes_with_every_decoder(name: str, checkpoint: Pa
 def test_what_a_published_folder_holds(checkpoint: Path) -> None:
     files = {path.name for path in checkpoint.iterdir()}
     assert {"config.json", "model.safetensors.index.json", "tokenizer_config.json", "special_tokens_map.json"} <= files
-    own = {"llada": {"tokenizer.json"}, "dream": {"vocab.json", "merges.txt", "added_tokens.json"}}
-    assert own[checkpoint.name] <= files
+    tokenizer = {"llada": {"tokenizer.json"}, "dream": {"vocab.json", "merges.txt", "added_tokens.json"}}
+    assert tokenizer[checkpoint.name] <= files
     index = json.loads((checkpoint / "model.safetensors.index.json").read_text())
     assert len(set(index["weight_map"].values())) > 1
     for file in checkpoint.glob("*.safetensors"):
@@ -61,10 +64,55 @@ def test_what_a_published_folder_holds(checkpoint: Path) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_shape_survives_being_written_as_a_config(family: str) -> None:
-    known = {"llada": LLADA, "dream": DREAM}[family]
+    kind = families.make(family)
     for seed in range(20):
         shape = some_shape(family, seed)
-        assert known.shape(known.config(shape, Ids(mask=1, eos=2))) == shape
+        assert kind.shape(kind.config(shape, mask=1, eos=2)) == shape
+
+
+def test_a_family_is_known_by_its_model_type_and_its_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = []
+    monkeypatch.setattr("unmask.registry.entry_points", lambda group: groups.append(group) or [])
+    registry = Registry(families.kind, families.plural)
+    monkeypatch.setattr(manifest, "family", registry)
+    registry("llada")(LLaDA)
+    registry("dream")(Dream)
+
+    @registry("dream-reasoner")
+    class Reasoner(Dream):
+        classes = ("ReasonerForCausalLM",)
+
+    config = {"model_type": "Dream"}
+    auto_map = {"AutoConfig": "configuration_dream.DreamConfig", "AutoModel": "someone/repo--modeling.DreamModel"}
+    assert find_family({**config, "architectures": ["DreamModel"]}, tmp_path) == Dream()
+    assert groups == ["unmask.families"]
+    assert find_family({**config, "auto_map": auto_map}, tmp_path) == Dream()
+    assert find_family({**config, "architectures": ["ReasonerForCausalLM"]}, tmp_path) == Reasoner()
+    assert find_family({"model_type": "llada"}, tmp_path) == LLaDA()
+    with pytest.raises(UnmaskError, match="matches the families dream and dream-reasoner"):
+        find_family(config, tmp_path)
+    with pytest.raises(UnmaskError, match=r"\['OtherModel'\].*did you mean 'DreamModel'"):
+        find_family({**config, "architectures": ["OtherModel"]}, tmp_path)
+
+
+def test_the_default_length_is_known_without_weights(checkpoint: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "small-files"
+    folder.mkdir()
+    (folder / "config.json").write_bytes((checkpoint / "config.json").read_bytes())
+    assert default_length(folder) == default_length(str(folder)) == families.make(checkpoint.name).length
+    (folder / "generation_config.json").write_text('{"max_new_tokens": 40}')
+    assert default_length(folder) == 40
+    for name in ("tiny", "toy-chain", "toy-joint(letters=3)"):
+        assert default_length(name) == load(name).default_length
+    with pytest.raises(UnmaskError, match="unknown model 'toy-chian'"):
+        default_length("toy-chian")
+
+
+def test_special_ids_are_the_full_size_ones_or_the_last() -> None:
+    assert LLaDA().ids(126_464)[LLaDA.mask] == 126_336
+    assert LLaDA().ids(320)[LLaDA.mask] == random_denoiser("llada-nano").mask_id == 316
+    assert Dream().ids(152_064)[Dream.mask] == 151_647
+    assert Dream().ids(320)[Dream.mask] == random_denoiser("dream-nano").mask_id == 319
 
 
 def test_the_published_sizes_are_the_published_sizes() -> None:
@@ -80,20 +128,20 @@ def test_the_published_sizes_are_the_published_sizes() -> None:
 def test_dreams_context_is_what_it_was_trained_on(checkpoint: Path, tmp_path: Path) -> None:
     config = json.loads((checkpoint / "config.json").read_text())
     if checkpoint.name == "dream":
-        assert DREAM.shape({**config, "max_position_embeddings": 131_072}).context == 2048
-        assert DREAM.shape({**config, "max_position_embeddings": 4096}).context == 4096
+        assert Dream().shape({**config, "max_position_embeddings": 131_072}).context == 2048
+        assert Dream().shape({**config, "max_position_embeddings": 4096}).context == 4096
         del config["rope_theta"]
-        assert DREAM.shape({**config, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}).theta == 1e4
+        assert Dream().shape({**config, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}).theta == 1e4
 
 
 def test_text_goes_through_the_tokenizer_as_in_the_published_library(checkpoint: Path) -> None:
     text = read_text(checkpoint)
-    kind = {"llada": AutoTokenizer, "dream": Qwen2Tokenizer}[checkpoint.name]
-    theirs = kind.from_pretrained(str(checkpoint))
+    library = {"llada": AutoTokenizer, "dream": Qwen2Tokenizer}[checkpoint.name]
+    tokenizer = library.from_pretrained(str(checkpoint))
     for example in ("the thing", " and  in\n\n the 12+345\tit's", "héllo 你", "a<|endoftext|>b", ""):
-        assert text.encode(example) == theirs.encode(example, add_special_tokens=False)
+        assert text.encode(example) == tokenizer.encode(example, add_special_tokens=False)
         assert text.decode(text.encode(example)) == example
-    assert text.chat(TALK) == theirs.apply_chat_template(TALK, tokenize=False, add_generation_prompt=True)
+    assert text.chat(TALK) == tokenizer.apply_chat_template(TALK, tokenize=False, add_generation_prompt=True)
 
 
 def test_a_trailing_assistant_message_is_left_open(checkpoint: Path) -> None:
@@ -104,7 +152,7 @@ def test_a_trailing_assistant_message_is_left_open(checkpoint: Path) -> None:
     assert "5<|eot_id|>" in closed or "5<|im_end|>" in closed
 
 
-def test_a_template_is_read_from_any_of_its_places(checkpoint: Path, tmp_path: Path) -> None:
+def test_a_template_is_read_from_each_place_it_may_be_in(checkpoint: Path, tmp_path: Path) -> None:
     folder = _copy(checkpoint, tmp_path / "copy")
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     settings["chat_template"] = [{"name": "default", "template": "one"}, {"name": "tools", "template": "two"}]
@@ -118,7 +166,7 @@ def test_a_template_is_read_from_any_of_its_places(checkpoint: Path, tmp_path: P
     assert read_text(folder).chat([*TALK, {"role": "assistant", "content": "So"}]) == TALK[0]["content"] + "\n\nSo"
 
 
-def test_a_folder_loads_in_the_asked_dtype(checkpoint: Path) -> None:
+def test_a_folder_loads_in_the_given_dtype(checkpoint: Path) -> None:
     model = load_folder(checkpoint, dtype="float64")
     assert model.denoiser.dtype == torch.float64
     assert load_folder(checkpoint).denoiser.dtype == torch.float32
@@ -135,9 +183,11 @@ def test_a_module_saved_in_shards_of_float16_loads_as_it_was(tmp_path: Path) -> 
     shape = Shape(32, 2, 4, 48, vocab=tokenizer.get_vocab_size(), context=64, kv_heads=2, tied=True)
     module = Transformer(shape).half().float()
     folder = tmp_path / "mine"
-    for shard in (10_000, 50_000, 10_000_000):  # over what was there
-        save_folder(module, tokenizer, folder, mask="<mask>", eos="<end>", template=TEMPLATE, shard=shard, length=40)
-        assert len(describe(folder).shards) == len(list(folder.glob("*.safetensors")))
+    for shard in (10_000, 50_000, 10_000_000):  # over the previous files
+        save_folder(
+            module, tokenizer, folder, mask="<mask>", eos="<end>", template=LLaDA.template, shard=shard, length=40
+        )
+        assert len(inspect_checkpoint(folder).shards) == len(list(folder.glob("*.safetensors")))
         big = [file for file in folder.glob("*.safetensors") if file.stat().st_size > shard + 4096]
         assert all(len(load_file(file)) == 1 for file in big)  # only a tensor that is larger by itself
         model = load_folder(folder)
@@ -145,7 +195,7 @@ def test_a_module_saved_in_shards_of_float16_loads_as_it_was(tmp_path: Path) -> 
         assert model.text.encode("a<mask>")[-1] == model.denoiser.mask_id
         read = model.denoiser.module.state_dict()  # type: ignore[attr-defined]
         assert all(torch.equal(read[name], weight) for name, weight in module.state_dict().items())
-    assert len(describe(folder).shards) == 1
+    assert len(inspect_checkpoint(folder).shards) == 1
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for its memory")
@@ -153,18 +203,18 @@ def test_loading_holds_the_weights_once(tmp_path: Path, monkeypatch: pytest.Monk
     """Shards are mapped and copied in slices: beyond the module's own memory there is room for a slice."""
     shape = Shape(128, 1, 4, 256, vocab=60_000, context=64)
     folder = random_folder(tmp_path / "wide", "llada", shape=shape, shard=2**24)
-    load_folder(folder)  # whatever is taken once is taken
-    seen = []
+    load_folder(folder)  # what is allocated once is allocated
+    sizes = []
 
     def watched(target: torch.Tensor, source: torch.Tensor) -> None:
         copy(target, source)
-        seen.append(_anonymous())
+        sizes.append(_anonymous())
 
     monkeypatch.setattr(weights, "copy", watched)
     monkeypatch.setattr(weights, "PIECE", 2**20)
     before = _anonymous()
     model = load_folder(folder)
-    assert max(seen) - before < shape.parameters * 4 + 2**23
+    assert max(sizes) - before < shape.parameters * 4 + 2**23
     assert model.denoiser.context == 64
 
 
@@ -173,15 +223,15 @@ def _anonymous() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
 
-def test_a_tied_head_is_the_embedding_and_takes_no_memory_of_its_own() -> None:
+def test_a_tied_head_is_the_embedding_and_needs_no_extra_memory() -> None:
     module = empty(Shape(32, 1, 4, 48, vocab=100, context=64, tied=True), torch.device("cpu"), torch.float32)
     assert module.head.weight is module.embed.weight
     assert not any(weight.requires_grad for weight in module.parameters())
 
 
 def test_random_checkpoints_are_the_same_for_a_seed(tmp_path: Path) -> None:
-    one, same, other = (folder_of(tmp_path / name, "llada", seed=seed) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
-    first, second, third = map(published, (one, same, other))
+    folders = (folder_of(tmp_path / name, "llada", seed=seed) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
+    first, second, third = map(published, folders)
     assert all(torch.equal(weight, second[name]) for name, weight in first.items())
     assert not any(torch.equal(weight, third[name]) for name, weight in first.items())
 
@@ -197,10 +247,11 @@ def test_a_hub_id_loads_from_the_hubs_cache_offline(
     model, direct = load("someone/Tiny-Model"), load_folder(checkpoint)
     assert model.name == "someone/Tiny-Model"
     canvas = Canvas.blank([model.text.encode("the")], 4, model.denoiser.mask_id)
-    ours, theirs = (decode(decoder.make("low-confidence"), each.denoiser, canvas)[0] for each in (model, direct))
-    assert torch.equal(ours.canvas.tokens, theirs.canvas.tokens)
-    assert describe("someone/Tiny-Model").shards == describe(checkpoint).shards
+    results = [decode(decoder.make("low-confidence"), each.denoiser, canvas)[0] for each in (model, direct)]
+    assert torch.equal(results[0].canvas.tokens, results[1].canvas.tokens)
+    assert inspect_checkpoint("someone/Tiny-Model").shards == inspect_checkpoint(checkpoint).shards
     assert load("someone/Tiny-Model", revision="main").eos == model.eos
+    assert default_length("someone/Tiny-Model") == model.default_length
 
 
 def test_a_single_file_without_an_index_loads(checkpoint: Path, tmp_path: Path) -> None:
@@ -210,7 +261,7 @@ def test_a_single_file_without_an_index_loads(checkpoint: Path, tmp_path: Path) 
         file.unlink()
     save_file(weights, folder / "model.safetensors")
     assert load_folder(folder).eos == load_folder(checkpoint).eos
-    assert describe(folder).shards == ["model.safetensors"]
+    assert inspect_checkpoint(folder).shards == ["model.safetensors"]
 
 
 def _copy(folder: Path, to: Path) -> Path:

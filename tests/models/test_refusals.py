@@ -1,4 +1,4 @@
-"""What cannot be loaded is refused in one sentence that says what to do."""
+"""A checkpoint that cannot be loaded is refused in one sentence that says what to do."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from unmask.models import hub, memory
 from unmask.models.checkpoint import save_folder
 from unmask.models.load import load, load_folder
 from unmask.models.memory import check_fits, choose_dtype
-from unmask.models.random import random_folder, random_shape
+from unmask.models.random_weights import random_folder, random_shape
 from unmask.models.text import read_text
 from unmask.models.transformer import Shape, Transformer
 
@@ -38,7 +38,7 @@ def llada(tmp_path: Path) -> Path:
 
 
 def change(path: Path, **settings: Any) -> None:
-    """Set keys of a JSON file; None takes one away."""
+    """Set keys of a JSON file; None removes one."""
     table = {**json.loads(path.read_text()), **settings}
     path.write_text(json.dumps({key: value for key, value in table.items() if value is not None}))
 
@@ -81,7 +81,7 @@ def test_a_weight_that_is_in_no_shard(llada: Path) -> None:
     held = load_file(shard(llada))
     name = sorted(held)[0]
     save_file({key: weight for key, weight in held.items() if key != name}, shard(llada))
-    refused(lambda: load_folder(llada), f"weight {name} is not in {shard(llada).name}", "not whole")
+    refused(lambda: load_folder(llada), f"weight {name} is not in {shard(llada).name}", "not complete")
 
 
 def test_a_weight_that_nothing_asks_for(llada: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_weight_that_nothing_asks_for(llada: Path) -> None:
     refused(lambda: load_folder(llada), f"weight {name}", "is not part of a llada model")
 
 
-def test_weights_that_are_no_floats(llada: Path) -> None:
+def test_weights_that_are_not_floats(llada: Path) -> None:
     save_file({name: weight.to(torch.int8) for name, weight in load_file(shard(llada)).items()}, shard(llada))
     refused(lambda: load_folder(llada), "is I8", "only F64, F32, F16, BF16 are read")
 
@@ -124,18 +124,18 @@ def test_a_pickle(folder: Path) -> None:
 
 def test_a_tokenizer_without_a_mask(folder: Path) -> None:
     change(folder / "config.json", mask_token_id=None)
-    load_folder(folder)  # the tokenizer knows
+    load_folder(folder)  # the tokenizer names it
     change(folder / "tokenizer_config.json", mask_token=None)
     for file in ("tokenizer.json", "tokenizer_config.json"):
         if (folder / file).exists():
-            said = (folder / file).read_text()
-            (folder / file).write_text(said.replace("<|mdm_mask|>", "<|other|>").replace("<|mask|>", "<|other|>"))
+            content = (folder / file).read_text()
+            (folder / file).write_text(content.replace("<|mdm_mask|>", "<|other|>").replace("<|mask|>", "<|other|>"))
     for file in ("special_tokens_map.json", "added_tokens.json"):
         (folder / file).unlink(missing_ok=True)
     refused(lambda: load_folder(folder), "does not say which token is the mask", "set mask_token_id in config.json")
 
 
-def test_masks_that_disagree_or_are_not_there(folder: Path) -> None:
+def test_masks_that_disagree_or_do_not_exist(folder: Path) -> None:
     change(folder / "tokenizer_config.json", mask_token="<|endoftext|>")
     refused(lambda: load_folder(folder), "names different masks")
     change(folder / "tokenizer_config.json", mask_token=None)
@@ -163,7 +163,7 @@ def test_the_context_exceeded(folder: Path) -> None:
 
 
 def test_half_precision_on_a_cpu_that_cannot(llada: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trial dies as it does on CPUs that announce instructions they do not have."""
+    """The trial dies as on CPUs that announce instructions they do not have."""
     monkeypatch.setattr(memory, "_PROBE", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
     memory.half_works.cache_clear()
     try:
@@ -176,7 +176,7 @@ def test_half_precision_on_a_cpu_that_cannot(llada: Path, monkeypatch: pytest.Mo
         memory.half_works.cache_clear()
 
 
-def test_half_precision_is_tried_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_precision_is_tried_in_a_separate_process(monkeypatch: pytest.MonkeyPatch) -> None:
     codes: Iterator[int] = iter([0, -signal.SIGILL])
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: subprocess.CompletedProcess([], next(codes)))
     memory.half_works.cache_clear()
@@ -184,7 +184,7 @@ def test_half_precision_is_tried_in_a_process_of_its_own(monkeypatch: pytest.Mon
         assert choose_dtype("bfloat16", torch.device("cpu")) == torch.bfloat16
         assert choose_dtype("float16", torch.device("cpu")) == torch.float16  # tried once
         memory.half_works.cache_clear()
-        refused(lambda: choose_dtype("bfloat16", torch.device("cpu")), "a trial in a process of its own died")
+        refused(lambda: choose_dtype("bfloat16", torch.device("cpu")), "a trial in a separate process died")
     finally:
         memory.half_works.cache_clear()
 
@@ -201,27 +201,29 @@ def test_more_memory_than_there_is(llada: Path, monkeypatch: pytest.MonkeyPatch)
     refused(lambda: check_fits("it", shape, torch.float32, cpu), "smaller model")
     monkeypatch.setattr(memory, "free", lambda device: 1000)
     monkeypatch.setattr(
-        import_module("unmask.models.load"), "empty", lambda *a, **k: pytest.fail("memory was taken before the refusal")
+        import_module("unmask.models.load"),
+        "empty",
+        lambda *a, **k: pytest.fail("memory was allocated before the refusal"),
     )
     refused(lambda: load_folder(llada), "needs about", "cpu has 1.0 kB free")
 
 
-def test_memory_is_known_here() -> None:
-    there = memory.free(torch.device("cpu"))
-    assert there is None or 10**8 < there < 10**14
+def test_free_memory_is_plausible() -> None:
+    size = memory.free(torch.device("cpu"))
+    assert size is None or 10**8 < size < 10**14
     assert memory.free(torch.device("meta")) is None
 
 
-def test_devices_and_dtypes_that_are_not(llada: Path) -> None:
+def test_unknown_devices_and_dtypes(llada: Path) -> None:
     refused(lambda: load_folder(llada, device="gpu"), "unknown device 'gpu'", "did you mean 'cpu'?")
     refused(lambda: load_folder(llada, dtype="bf16"), "dtype 'bf16'", "did you mean 'bfloat16'?")
     refused(lambda: load_folder(llada, dtype=torch.int8), "dtype 'int8'")
-    refused(lambda: load_folder(llada, device="xpu:9"), "device 'xpu:9' is not there", "'cpu'")
+    refused(lambda: load_folder(llada, device="xpu:9"), "device 'xpu:9' is not available", "'cpu'")
     if not torch.cuda.is_available():
         refused(lambda: load_folder(llada, device="cuda"), "torch sees no GPU", "device='cpu'")
 
 
-def test_names_that_are_nothing(tmp_path: Path) -> None:
+def test_names_that_name_nothing(tmp_path: Path) -> None:
     refused(lambda: load("toy-chian"), "unknown model 'toy-chian'", "did you mean 'toy-chain'?", "hub id")
     refused(lambda: load(tmp_path), "has no config.json")
     refused(lambda: load("./nowhere"), "has no config.json")
@@ -247,24 +249,24 @@ def test_a_hub_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.Monkey
         ("rope", False),
     ],
 )
-def test_settings_our_transformer_does_not_compute(llada: Path, key: str, value: Any) -> None:
+def test_settings_the_transformer_does_not_implement(llada: Path, key: str, value: Any) -> None:
     change(llada / "config.json", **{key: value})
     refused(lambda: load_folder(llada), f"{key}={value!r}, which is not supported")
 
 
-def test_configs_that_are_not_right(folder: Path) -> None:
+def test_configs_with_wrong_values(folder: Path) -> None:
     layers = "n_layers" if folder.name == "llada" else "num_hidden_layers"
     heads = "n_heads" if folder.name == "llada" else "num_attention_heads"
-    good = (folder / "config.json").read_text()
+    original = (folder / "config.json").read_text()
     for settings, words in (
         ({layers: "two"}, (f"{layers}='two'", "whole number")),
-        ({layers: None}, (f"does not say {layers}",)),
-        ({heads: 5}, (f"{heads}=5", "do not divide")),
+        ({layers: None}, (f"does not set {layers}",)),
+        ({heads: 5}, (f"{heads}=5", "does not divide")),
         ({"quantization_config": {"bits": 4}}, ("quantised", "bfloat16 original")),
     ):
         change(folder / "config.json", **settings)
         refused(lambda: load_folder(folder), *words)
-        (folder / "config.json").write_text(good)
+        (folder / "config.json").write_text(original)
     for broken in ("{", "[]", "\xff"):
         (folder / "config.json").write_text(broken, encoding="latin-1")
         refused(lambda: load_folder(folder), "config.json", "fetch the file again")
@@ -279,7 +281,7 @@ def test_mixtures_of_experts_and_scaled_positions(folder: Path) -> None:
         refused(lambda: load_folder(folder), "'yarn'", "only 'default'")
 
 
-def test_messages_a_template_does_not_take(llada: Path) -> None:
+def test_messages_a_template_refuses(llada: Path) -> None:
     text = read_text(llada)
     refused(lambda: text.chat([{"role": "user"}]), "a message is {'role': …, 'content': …}")
     (llada / "chat_template.jinja").write_text("{{ raise_exception('only one turn') }}")

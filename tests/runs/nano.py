@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from unmask.models.random import random_folder
+from unmask.models.random_weights import random_folder
 from unmask.runs.engines import Local
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import Grid, make_grid

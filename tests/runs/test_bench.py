@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from unmask.errors import UnmaskError
 from unmask.models import load
-from unmask.models.random import SHAPES, random_denoiser, random_shape
+from unmask.models.random_weights import random_denoiser, random_shape, shape_names
 from unmask.runs.bench.bed import Bed
 from unmask.runs.bench.bench import Bench
 from unmask.runs.bench.contenders import CONTENDERS, LADDER, usual
@@ -247,4 +247,4 @@ def test_a_shape_that_does_not_fit_is_refused_before_it_is_made(monkeypatch):
     monkeypatch.setattr("unmask.models.memory.free", lambda device: 10**9)
     with pytest.raises(UnmaskError, match=r"llada-8b needs about .* GB"):
         random_denoiser("llada-8b", "cpu", "float32")
-    assert "llada-8b" in SHAPES
+    assert "llada-8b" in shape_names()

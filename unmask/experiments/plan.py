@@ -11,7 +11,7 @@ from unmask.errors import UnmaskError
 from unmask.experiments.cells import Part
 from unmask.experiments.experiment import Experiment
 from unmask.experiments.setting import Setting
-from unmask.models.describe import describe
+from unmask.models.inspection import inspect_checkpoint
 
 PARAMETERS = 8_015_581_184  # of LLaDA-8B, assumed of models that are not here to be looked at
 # Floating-point operations a second. On an H200 a row of 416 positions of LLaDA-8B took 15 ms in a batch (bfloat16,
@@ -64,7 +64,7 @@ def _lines(experiment: Experiment, setting: Setting, part: Part, device: str) ->
 def parameters(model: str) -> int:
     """Of a model that is here; a hub id is not fetched for an estimate."""
     try:
-        return PARAMETERS if "/LLaDA" in model else describe(model).parameters
+        return PARAMETERS if "/LLaDA" in model else inspect_checkpoint(model).parameters
     except UnmaskError:
         return PARAMETERS
 

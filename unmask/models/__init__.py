@@ -1,19 +1,21 @@
-"""Models: one family a file; oddities stop here. Importing this room registers the models that have names."""
+"""Models: families of checkpoints, registered models, and loading. Importing this room registers both."""
 
-from unmask.models.load import load, load_folder
-from unmask.models.model import Messages, Model, Source, Text, model
+import unmask.models.families  # noqa: F401  registers them
+from unmask.models.load import default_length, load, load_folder
+from unmask.models.model import Loader, Messages, Model, Text, model
 from unmask.models.tiny import Tiny
 from unmask.models.toy import ToyChain, ToyJoint, ToyTransformer
 
 __all__ = [
+    "Loader",
     "Messages",
     "Model",
-    "Source",
     "Text",
     "Tiny",
     "ToyChain",
     "ToyJoint",
     "ToyTransformer",
+    "default_length",
     "load",
     "load_folder",
     "model",

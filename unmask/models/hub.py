@@ -1,4 +1,4 @@
-"""Checkpoints from the Hugging Face hub: cached, resumed, and never more than the files we read."""
+"""Checkpoints from the Hugging Face hub. Downloads are cached and resumed, and only needed files are fetched."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from huggingface_hub.utils import validate_repo_id
 
 from unmask.errors import UnmaskError
 
-SETTINGS = ["*.json", "*.jinja", "merges.txt"]  # a few megabytes: everything but the weights
+SETTINGS = ["*.json", "*.jinja", "merges.txt"]  # everything but the weights: a few megabytes
 
 
 def is_hub_id(name: str) -> bool:
@@ -22,18 +22,20 @@ def is_hub_id(name: str) -> bool:
 
 
 def snapshot(name: str, patterns: list[str], revision: str | None = None) -> Path:
-    """The folder in the local cache that holds these files; only what is missing is fetched."""
+    """The folder in the local cache that holds these files; only missing ones are fetched."""
     try:
         return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     except GatedRepoError:
-        raise UnmaskError(f"{name} asks you to accept its terms: do so on its page, then run hf auth login") from None
+        raise UnmaskError(
+            f"{name} requires you to accept its terms: do so on its page, then run hf auth login"
+        ) from None
     except RepositoryNotFoundError:
         raise UnmaskError(
             f"the hub has no model {name!r}: check the spelling, or run hf auth login if it is private"
         ) from None
     except RevisionNotFoundError:
         raise UnmaskError(f"{name} has no revision {revision!r} on the hub") from None
-    except Exception as error:  # the library's versions know many ways of not getting there
+    except Exception as error:  # which errors mean no connection differs between versions of the library
         raise UnmaskError(
             f"{name} is not in the local cache and the hub cannot be reached ({type(error).__name__}): "
             "go online, or give the folder of a copy"

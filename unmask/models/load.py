@@ -9,8 +9,8 @@ import torch
 
 from unmask.core import Denoiser
 from unmask.errors import UnmaskError, nearest
-from unmask.models.folder import Folder
 from unmask.models.hub import SETTINGS, is_hub_id, snapshot
+from unmask.models.manifest import read_length, read_manifest
 from unmask.models.memory import check_fits, choose_device, choose_dtype
 from unmask.models.model import Model, model
 from unmask.models.network import Network
@@ -28,40 +28,44 @@ def load(
 ) -> Model:
     """A model by its registered name (`toy-chain(seed=3)`), its folder, or its hub id (`GSAI-ML/LLaDA-8B-Instruct`).
 
-    Weights come onto `device` in `dtype`: unless said, float32 on a CPU and for registered models, bfloat16 elsewhere.
-    `revision` is a branch, tag or commit of a hub id. `compiled` fuses the layers' small operations, on a GPU: each new
-    kind of shape then waits some seconds for the compiler.
+    Weights are loaded onto `device` in `dtype`: by default float32 on a CPU and for registered models, bfloat16
+    elsewhere. `revision` is a branch, tag or commit of a hub id. `compiled` fuses the small operations of the layers,
+    on a GPU only; the first input of each kind of shape then waits some seconds for the compiler.
     """
-    found = _load(name, choose_device(device), dtype, revision)
+    chosen, folder = choose_device(device), checkpoint_folder(name, revision)
+    if folder is None or registered(name):
+        loaded = model.make(str(name)).load(chosen, None if dtype is None else choose_dtype(dtype, chosen))
+    elif is_folder(name):
+        loaded = load_folder(folder, chosen, dtype)
+    else:
+        loaded = _load_hub(str(name), folder, chosen, dtype, revision)
     if compiled:
-        compile_layers(found.denoiser, found.name)
-    return found
+        compile_layers(loaded.denoiser, loaded.name)
+    return loaded
 
 
-def _load(name: str | Path, chosen: torch.device, dtype: str | torch.dtype | None, revision: str | None) -> Model:
+def default_length(name: str | Path, revision: str | None = None) -> int:
+    """How many masks a model writes by default, read from its small files: no weights are loaded or fetched."""
+    folder = checkpoint_folder(name, revision)
+    if folder is None:
+        return model.make(str(name)).load(torch.device("cpu"), None).default_length
+    return read_length(folder)
+
+
+def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path | None:
+    """The folder with the small files of a checkpoint; None for a registered model that is built by code."""
     if revision is not None and (registered(name) or is_folder(name)):
-        raise UnmaskError(f"revision={revision!r} is for hub ids, which {str(name)!r} is not")
+        raise UnmaskError(f"revision={revision!r} is for hub ids, and {str(name)!r} is not one")
     if registered(name):
-        return model.make(str(name)).load(chosen, None if dtype is None else choose_dtype(dtype, chosen))
+        return getattr(model.make(str(name)), "folder", None)
     if is_folder(name):
-        return load_folder(Path(name).expanduser(), chosen, dtype)
+        return Path(name).expanduser()
     if not is_hub_id(str(name)):
         raise UnmaskError(
             f"unknown model {str(name)!r}: {nearest(str(name), model)} (a folder, or a hub id such as "
             "GSAI-ML/LLaDA-8B-Instruct, works too)"
         )
-    return load_hub(str(name), chosen, dtype, revision)
-
-
-def compile_layers(denoiser: Denoiser, name: str) -> None:
-    network = denoiser
-    if not isinstance(network, Network):
-        raise UnmaskError(f"{name} has no layers to compile: leave `compiled` out")
-    if network.device.type == "cpu":
-        raise UnmaskError("compiled layers are for a GPU: on a CPU leave `compiled` out, or give a device")
-    torch._dynamo.config.recompile_limit = 32  # full and held forwards, with and without padding, each of any size
-    for layer in network.module.layers:
-        layer.compile()
+    return snapshot(str(name), SETTINGS, revision)
 
 
 def load_folder(
@@ -70,44 +74,55 @@ def load_folder(
     dtype: str | torch.dtype | None = None,
     name: str | None = None,
 ) -> Model:
-    """A checkpoint from its folder, in a family's published format."""
-    folder, chosen = Folder.read(Path(path)), choose_device(device)
-    wanted = choose_dtype(dtype, chosen)
-    shards = Shards.of(folder.path)
-    check_fits(name or str(path), folder.shape, wanted, chosen)
-    module = empty(folder.shape, chosen, wanted)
-    fill(module, folder.family, shards)
-    denoiser = Network(module, folder.mask_id, folder.family.shifted)
-    return Model(name or folder.path.resolve().name, denoiser, folder.text, folder.eos, folder.length)
+    """A checkpoint from its folder, in the published format of its family."""
+    folder, chosen = Path(path), choose_device(device)
+    manifest, wanted = read_manifest(folder), choose_dtype(dtype, chosen)
+    shards = Shards.of(folder)
+    check_fits(name or str(path), manifest.shape, wanted, chosen)
+    module = empty(manifest.shape, chosen, wanted)
+    fill(module, manifest.family, shards)
+    denoiser = Network(module, manifest.mask_id, manifest.family.shifted)
+    return Model(name or folder.resolve().name, denoiser, manifest.text, manifest.eos, manifest.length)
 
 
-def load_hub(name: str, device: torch.device, dtype: str | torch.dtype | None, revision: str | None = None) -> Model:
-    """Settings come first, so that what cannot be used is refused before gigabytes are fetched."""
-    folder = Folder.read(snapshot(name, SETTINGS, revision))
-    check_fits(name, folder.shape, choose_dtype(dtype, device), device)
-    shards = Shards.of(folder.path, here=False)
+def _load_hub(
+    name: str, folder: Path, device: torch.device, dtype: str | torch.dtype | None, revision: str | None
+) -> Model:
+    """From its small files in `folder`, so that an unusable checkpoint is refused before gigabytes are fetched."""
+    check_fits(name, read_manifest(folder).shape, choose_dtype(dtype, device), device)
+    shards = Shards.of(folder, local=False)
     return load_folder(snapshot(name, SETTINGS + shards.files, revision), device, dtype, name)
 
 
+def compile_layers(denoiser: Denoiser, name: str) -> None:
+    if not isinstance(denoiser, Network):
+        raise UnmaskError(f"{name} has no layers to compile: leave out `compiled`")
+    if denoiser.device.type == "cpu":
+        raise UnmaskError("compiled layers need a GPU: on a CPU leave out `compiled`, or choose another device")
+    torch._dynamo.config.recompile_limit = 32  # full and cached forwards, with and without padding, of any size
+    for layer in denoiser.module.layers:
+        layer.compile()
+
+
 def empty(shape: Shape, device: torch.device, dtype: torch.dtype) -> Transformer:
-    """The module with its memory taken on the device and nothing in it yet."""
+    """The module with its memory allocated on the device and not yet filled."""
     with torch.device("meta"):
         module = Transformer(shape)
-    taken: dict[torch.nn.Parameter, torch.nn.Parameter] = {}  # a tied weight is met twice
-    for part in module.modules():  # `to_empty` would untie, and imports sympy on the way
+    allocated: dict[torch.nn.Parameter, torch.nn.Parameter] = {}  # a tied weight occurs twice
+    for part in module.modules():  # `to_empty` would untie, and imports sympy
         for name, weight in list(part.named_parameters(recurse=False)):
-            if weight not in taken:
+            if weight not in allocated:
                 memory = torch.empty(weight.shape, device=device, dtype=dtype)
-                taken[weight] = torch.nn.Parameter(memory, requires_grad=False)
-            part.register_parameter(name, taken[weight])
+                allocated[weight] = torch.nn.Parameter(memory, requires_grad=False)
+            part.register_parameter(name, allocated[weight])
     return module
 
 
 def registered(name: str | Path) -> bool:
-    known = [word for made in model for word in (made, *model.aliases(made))]
+    known = {word for known in model for word in (known, *model.aliases(known))}
     return isinstance(name, str) and re.split(r"[\s(]", name, maxsplit=1)[0] in known
 
 
 def is_folder(name: str | Path) -> bool:
-    """Also what looks like one and is not there, so that the refusal speaks of a folder."""
+    """Also true of a path that does not exist, so that the error speaks of a folder."""
     return isinstance(name, Path) or name.startswith(("/", "./", "../", "~")) or Path(name).is_dir()

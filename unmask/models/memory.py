@@ -1,4 +1,4 @@
-"""What a model will need and what there is: asked before anything is loaded."""
+"""Devices, dtypes and memory: checked before anything is loaded."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 from unmask.errors import UnmaskError, nearest
 from unmask.models.transformer import Shape
 
-DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}  # bytes a weight
-WORKING = 4096  # positions in flight that the estimate makes room for
+DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}  # bytes per weight
+WORKING = 4096  # positions computed at a time, as the estimate assumes
 _PROBE = """
 import torch
 for dtype in (torch.bfloat16, torch.float16):
@@ -23,22 +23,22 @@ for dtype in (torch.bfloat16, torch.float16):
 
 
 def choose_dtype(dtype: str | torch.dtype | None, device: torch.device) -> torch.dtype:
-    """The asked dtype, or the device's own: float32 on a CPU, bfloat16 elsewhere."""
+    """The given dtype, or by default float32 on a CPU and bfloat16 elsewhere."""
     if dtype is None:
         return torch.float32 if device.type == "cpu" else torch.bfloat16
     name = str(stored_dtype(dtype)).removeprefix("torch.")
     if device.type == "cpu" and DTYPES[name] == 2 and not half_works():
         raise UnmaskError(
-            f"this CPU cannot compute in {name} (a trial in a process of its own died): use dtype='float32'"
+            f"this CPU cannot compute in {name} (a trial in a separate process died): use dtype='float32'"
         )
     return getattr(torch, name)
 
 
 def stored_dtype(dtype: str | torch.dtype) -> torch.dtype:
-    """One that weights can have, whether or not this machine computes in it."""
+    """A dtype that weights can have, whether or not this machine can compute in it."""
     name = dtype if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
     if name not in DTYPES:
-        raise UnmaskError(f"dtype {name!r} is not one a model can have: {nearest(name, DTYPES)}")
+        raise UnmaskError(f"dtype {name!r} is not supported: {nearest(name, DTYPES)}")
     return getattr(torch, name)
 
 
@@ -48,21 +48,21 @@ def choose_device(device: str | torch.device) -> torch.device:
     except RuntimeError:
         raise UnmaskError(f"unknown device {str(device)!r}: {nearest(str(device), ('cpu', 'cuda', 'mps'))}") from None
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise UnmaskError(f"device {str(device)!r} is not there: torch sees no GPU; use device='cpu'")
+        raise UnmaskError(f"device {str(device)!r} is not available: torch sees no GPU; use device='cpu'")
     try:
         torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError, NotImplementedError):  # by kind of device
-        raise UnmaskError(f"device {str(device)!r} is not there: {_devices()}") from None
+    except (RuntimeError, AssertionError, NotImplementedError):  # which one depends on the kind of device
+        raise UnmaskError(f"device {str(device)!r} is not available: {_devices()}") from None
     return chosen
 
 
 def _devices() -> str:
-    return " and ".join(["'cpu'", *(f"'cuda:{index}'" for index in range(torch.cuda.device_count()))]) + " can be had"
+    return "use " + " or ".join(["'cpu'", *(f"'cuda:{index}'" for index in range(torch.cuda.device_count()))])
 
 
 @cache
 def half_works() -> bool:
-    """Some virtualised CPUs announce instructions they do not have, so a trial may kill the process that makes it."""
+    """Tried in another process: some virtual CPUs announce instructions they lack, and using them kills the process."""
     trial = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, timeout=120, check=False)
     return trial.returncode == 0
 
@@ -72,14 +72,14 @@ def weights_bytes(shape: Shape, dtype: str) -> int:
 
 
 def needed(shape: Shape, dtype: str) -> int:
-    """Weights, the hidden states of `WORKING` positions, and the logits of those read at a time."""
+    """Weights, the hidden states of `WORKING` positions, and one chunk of logits."""
     states = WORKING * (6 * shape.width + 3 * shape.hidden) * DTYPES[dtype]
     logits = min(2**24, WORKING * shape.vocab) * 12
     return weights_bytes(shape, dtype) + states + logits
 
 
 def free(device: torch.device) -> int | None:
-    """Bytes that can still be had; None where the device does not say."""
+    """Bytes that can still be allocated; None where unknown."""
     if device.type == "cuda":
         held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + held
@@ -89,51 +89,51 @@ def free(device: torch.device) -> int | None:
 def _host() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-        there = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+        available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
         return None
-    try:  # a container may be given less than its machine has
+    try:  # a container may have less than its machine
         group = Path("/sys/fs/cgroup")
         limit, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
         stat = (line.split() for line in (group / "memory.stat").read_text().splitlines())
         cached = next(int(value) for key, value in stat if key == "inactive_file")
-        return min(there, limit - used + cached)
+        return min(available, limit - used + cached)
     except (OSError, ValueError, StopIteration):  # the limit may be the word `max`
-        return there
+        return available
 
 
 def check_fits(name: str, shape: Shape, dtype: torch.dtype, device: torch.device) -> None:
-    wide = str(dtype).removeprefix("torch.")
-    there, wanted = free(device), needed(shape, wide)
-    if there is None or wanted <= there:
+    precision = str(dtype).removeprefix("torch.")
+    available, wanted = free(device), needed(shape, precision)
+    if available is None or wanted <= available:
         return
-    others = "; ".join(_alternatives(shape, wide, device)) or "use a smaller model or a machine with more memory"
+    others = "; ".join(_alternatives(shape, precision, device)) or "use a smaller model or a machine with more memory"
     raise UnmaskError(
-        f"{name} needs about {said(wanted)} in {wide} ({said(weights_bytes(shape, wide))} of weights), "
-        f"{device} has {said(there)} free: {others}"
+        f"{name} needs about {format_bytes(wanted)} in {precision} "
+        f"({format_bytes(weights_bytes(shape, precision))} of weights), "
+        f"{device} has {format_bytes(available)} free: {others}"
     )
 
 
-def _alternatives(shape: Shape, wide: str, device: torch.device) -> list[str]:
-    """What would fit here, narrower dtypes first."""
-    found = []
-    places = [device]
-    if torch.cuda.is_available():
-        places += [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
-    places.append(torch.device("cpu"))
-    for place in dict.fromkeys(places):
-        there = free(place)
-        for dtype in ("bfloat16", "float32"):
-            halved = place.type == "cpu" and dtype == "bfloat16"
-            if there is None or (place == device and dtype == wide) or (halved and not half_works()):
-                continue
-            if needed(shape, dtype) <= there:
-                found.append(f"device='{place}' with dtype='{dtype}' would fit ({said(needed(shape, dtype))})")
+def _alternatives(shape: Shape, precision: str, device: torch.device) -> list[str]:
+    """What would fit on this machine: per device, the narrowest dtype that does."""
+    devices = [
+        device,
+        *(torch.device("cuda", index) for index in range(torch.cuda.device_count())),
+        torch.device("cpu"),
+    ]
+    fitting = []
+    for other in dict.fromkeys(devices):
+        dtypes = ["bfloat16", "float32"] if other.type != "cpu" or half_works() else ["float32"]
+        for dtype in dtypes:
+            size = needed(shape, dtype)
+            if (other, dtype) != (device, precision) and size <= (free(other) or 0):
+                fitting.append(f"device='{other}' with dtype='{dtype}' would fit ({format_bytes(size)})")
                 break
-    return found
+    return fitting
 
 
-def said(size: int) -> str:
+def format_bytes(size: int) -> str:
     for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= scale:
             return f"{size / scale:.1f} {unit}"

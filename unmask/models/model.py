@@ -1,4 +1,4 @@
-"""A model as its users hold it: a denoiser, and the way between text and tokens."""
+"""A loaded model: a denoiser, and the conversion between text and tokens."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Messages = Sequence[dict[str, str]]
 
 @runtime_checkable
 class Text(Protocol):
-    """Text ⇄ tokens of one model."""
+    """Conversion between text and tokens."""
 
     def encode(self, text: str) -> list[int]: ...
 
     def decode(self, ids: Sequence[int]) -> str: ...
 
     def chat(self, messages: Messages) -> str:
-        """Messages in the model's own template; a trailing assistant message is left open to be continued."""
+        """Messages in the model's chat template; a trailing assistant message is left open to be continued."""
         ...
 
 
@@ -33,14 +33,14 @@ class Model:
     denoiser: Denoiser = field(repr=False)
     text: Text = field(repr=False)
     eos: frozenset[int]  # tokens that end an answer
-    default_length: int = 128
+    default_length: int = 128  # masks to write by default
 
 
 @runtime_checkable
-class Source(Protocol):
-    """A frozen dataclass registered under a name, from which a model can be loaded."""
+class Loader(Protocol):
+    """A frozen dataclass registered under a name. One that reads a checkpoint also has its path, `folder`."""
 
     def load(self, device: torch.device, dtype: torch.dtype | None) -> Model: ...
 
 
-model: Registry[Source] = Registry("model")
+model: Registry[Loader] = Registry("model")

@@ -1,4 +1,4 @@
-"""Text ⇄ tokens as a checkpoint's folder says: `tokenizers` for the ids, sandboxed jinja2 for the chat template."""
+"""The tokenizer and chat template of a checkpoint: `tokenizers` for the ids, sandboxed jinja2 for the template."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tokenizers.models import BPE
 from unmask.errors import UnmaskError
 from unmask.models.model import Messages
 
-# How Qwen2.5 cuts text before its merges; checkpoints that bring vocab.json and merges.txt alone leave it to code.
+# How Qwen2.5 splits text before its merges. Checkpoints with only vocab.json and merges.txt leave this to code.
 QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -26,11 +26,11 @@ QWEN_WORDS = (
 
 @dataclass(frozen=True)
 class Subwords:
-    """A tokenizer and its template. Special tokens written in the text become their ids, and are never added to it."""
+    """A tokenizer and its template. Special tokens written in the text become their ids; none are added."""
 
     tokenizer: Tokenizer
-    template: str | None = None  # None: a base model; messages are then joined as plain text
-    specials: dict[str, str] = field(default_factory=dict)  # bos_token, eos_token, mask_token, … as far as they are set
+    template: str | None = None  # None: a base model, where messages are joined as plain text
+    specials: dict[str, str] = field(default_factory=dict)  # bos_token, eos_token, mask_token, … where set
 
     def encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(text, add_special_tokens=False).ids
@@ -44,41 +44,37 @@ class Subwords:
     def chat(self, messages: Messages) -> str:
         for message in messages:
             if not isinstance(message.get("role"), str) or not isinstance(message.get("content"), str):
-                raise UnmaskError(f"a message is {{'role': …, 'content': …}} with text in both, not {message!r}")
-        # An open turn is what the template writes to invite an answer, followed by the answer's beginning.
-        opened = messages[-1]["content"] if messages and messages[-1]["role"] == "assistant" else None
-        said = list(messages) if opened is None else list(messages[:-1])
+                raise UnmaskError(f"a message is {{'role': …, 'content': …}}, both of them text, not {message!r}")
         if self.template is None:
             return "\n\n".join(message["content"] for message in messages)
-        return self._render(said) + (opened or "")
+        if messages and messages[-1]["role"] == "assistant":  # the answer begins with this text
+            return self._render(list(messages[:-1])) + messages[-1]["content"]
+        return self._render(list(messages))
 
     def _render(self, messages: list[dict[str, str]]) -> str:
         try:
             template = _ENVIRONMENT.from_string(self.template or "")
             return template.render(messages=messages, add_generation_prompt=True, **self.specials)
         except TemplateError as error:
-            raise UnmaskError(f"the chat template does not take these messages: {error}") from None
+            raise UnmaskError(f"the chat template does not accept these messages: {error}") from None
 
 
 def _refuse(message: str) -> NoReturn:
     raise TemplateError(message)
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
-    made.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
-    made.globals["raise_exception"] = _refuse
-    made.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-    return made
-
-
-_ENVIRONMENT = _environment()
+_ENVIRONMENT = ImmutableSandboxedEnvironment(
+    trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+)
+_ENVIRONMENT.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+_ENVIRONMENT.globals["raise_exception"] = _refuse
+_ENVIRONMENT.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
 
 
 def read_text(folder: Path) -> Subwords:
     settings = read_json(folder / "tokenizer_config.json", {})
-    known = {**read_json(folder / "special_tokens_map.json", {}), **settings}
-    specials = {key: _content(value) for key, value in known.items() if key.endswith("_token") and _content(value)}
+    tokens = {**read_json(folder / "special_tokens_map.json", {}), **settings}
+    specials = {key: _content(value) for key, value in tokens.items() if key.endswith("_token") and _content(value)}
     return Subwords(_tokenizer(folder, settings), _template(folder, settings), specials)
 
 
@@ -86,18 +82,18 @@ def read_json(path: Path, missing: Any = None) -> Any:
     if not path.exists() and missing is not None:
         return missing
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UnmaskError(f"{path.parent} has no {path.name}: it is not a checkpoint's folder") from None
+        raise UnmaskError(f"{path.parent} has no {path.name}: it is not the folder of a checkpoint") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise UnmaskError(f"{path} cannot be read ({error}): fetch the file again") from None
-    if not isinstance(read, dict):
-        raise UnmaskError(f"{path} holds no table of settings: fetch the file again")
-    return read
+    if not isinstance(content, dict):
+        raise UnmaskError(f"{path} is not a JSON object: fetch the file again")
+    return content
 
 
 def _content(value: Any) -> str:
-    """A special token is written as its text, or as a table that holds it."""
+    """A special token is given as text, or as an object with the text."""
     content = value.get("content") if isinstance(value, dict) else value
     return content if isinstance(content, str) else ""
 
@@ -106,7 +102,7 @@ def _template(folder: Path, settings: dict[str, Any]) -> str | None:
     if (folder / "chat_template.jinja").exists():
         return (folder / "chat_template.jinja").read_text(encoding="utf-8")
     template = settings.get("chat_template")
-    if isinstance(template, list):  # several by name
+    if isinstance(template, list):  # several, each with a name
         template = {entry["name"]: entry["template"] for entry in template}.get("default")
     return template if isinstance(template, str) else None
 
@@ -124,16 +120,18 @@ def _tokenizer(folder: Path, settings: dict[str, Any]) -> Tokenizer:
 
 
 def _qwen(model: BPE, settings: dict[str, Any]) -> Tokenizer:
-    made = Tokenizer(model)
-    made.normalizer = normalizers.NFC()
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.NFC()
     words = pre_tokenizers.Split(Regex(QWEN_WORDS), behavior="isolated")
-    made.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.ByteLevel(False, use_regex=False)])
-    made.decoder = decoders.ByteLevel()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.ByteLevel(False, use_regex=False)])
+    tokenizer.decoder = decoders.ByteLevel()
     added = settings.get("added_tokens_decoder", {})
     for number in sorted(added, key=int):
         entry = added[number]
         flags = {key: bool(entry.get(key)) for key in ("lstrip", "rstrip", "single_word", "normalized", "special")}
-        made.add_tokens([AddedToken(entry["content"], **flags)])
-        if made.token_to_id(entry["content"]) != int(number):
-            raise UnmaskError(f"token {entry['content']!r} should have id {number}, after the vocabulary's last")
-    return made
+        tokenizer.add_tokens([AddedToken(entry["content"], **flags)])
+        if tokenizer.token_to_id(entry["content"]) != int(number):
+            raise UnmaskError(
+                f"token {entry['content']!r} should have id {number}, but it would not follow the vocabulary"
+            )
+    return tokenizer

@@ -1,4 +1,4 @@
-"""The embedded model: a small LLaDA trained on the generated tasks, shipped inside the package (docs/tiny.md)."""
+"""The embedded model: a small LLaDA trained on generated tasks, shipped in the package (docs/tiny.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sharded safetensors, straight onto a device: headers are checked first, then tensors copied slice by slice."""
+"""Reads sharded safetensors onto a device: all headers are checked first, then tensors are copied slice by slice."""
 
 from __future__ import annotations
 
@@ -17,71 +17,73 @@ from unmask.models.text import read_json
 from unmask.models.transformer import Shape, Transformer
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
-PIECE = 2**26  # bytes copied at a time: what a change of dtype may cost beside the weights
-FLOATS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}  # bytes of the dtypes a shard may hold
+PIECE = 2**26  # bytes copied at a time: the extra memory that a change of dtype takes
+FLOATS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}  # bytes per number of the dtypes a shard may have
 
 
 @dataclass(frozen=True)
 class Shards:
     folder: Path
-    place: dict[str, str]  # the file that holds each tensor; empty where there is no index
+    index: dict[str, str]  # the file of each tensor; empty without an index
 
     @classmethod
-    def of(cls, folder: Path, here: bool = True) -> Shards:
-        """As the index says; without one there is a single file, which must be `here`."""
+    def of(cls, folder: Path, local: bool = True) -> Shards:
+        """As the index lists them; without one there is a single file, which must exist if `local`."""
         if (folder / INDEX).exists():
-            place = read_json(folder / INDEX).get("weight_map")
-            if not isinstance(place, dict) or not place:
+            index = read_json(folder / INDEX).get("weight_map")
+            if not isinstance(index, dict) or not index:
                 raise UnmaskError(f"{folder / INDEX} has no weight_map: fetch the file again")
-            for name in place.values():
-                _inside(folder, name)
-            return cls(folder, place)
-        if not here or (folder / SINGLE).exists():
+            for name in index.values():
+                _check_inside(folder, name)
+            return cls(folder, index)
+        if not local or (folder / SINGLE).exists():
             return cls(folder, {})
         raise UnmaskError(_missing(folder))
 
     @property
     def files(self) -> list[str]:
-        return sorted(set(self.place.values())) or [SINGLE]
+        return sorted(set(self.index.values())) or [SINGLE]
 
     @property
     def bytes(self) -> int:
         return sum((self.folder / file).stat().st_size for file in self.files if (self.folder / file).exists())
 
 
-def _inside(folder: Path, name: Any) -> None:
+def _check_inside(folder: Path, name: Any) -> None:
     path = PurePosixPath(str(name))
     if not isinstance(name, str) or path.is_absolute() or ".." in path.parts or "\\" in name:
         raise UnmaskError(f"{folder / INDEX} points outside its folder, at {name!r}: do not trust this checkpoint")
 
 
 def _missing(folder: Path) -> str:
-    pickles = [path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern)]
-    if not pickles and (folder / "pytorch_model.bin.index.json").exists():
-        pickles = ["pytorch_model.bin"]
+    patterns = ("*.bin", "*.pt", "*.pth", "*.ckpt", "pytorch_model.bin.index.json")
+    pickles = sorted(path.name.removesuffix(".index.json") for pattern in patterns for path in folder.glob(pattern))
     if pickles:
         return (
-            f"{folder} holds its weights as pickle ({sorted(pickles)[0]}), which can run code when opened: "
+            f"{folder} holds its weights as pickle ({pickles[0]}), which can run code when opened: "
             "ask its authors for safetensors, or convert it with safetensors.torch.save_file where you trust it"
         )
     return f"{folder} has no weights: it needs {SINGLE}, or {INDEX} with its shards (.bin files are pickle, never read)"
 
 
 def fill(module: Transformer, family: Family, shards: Shards) -> None:
-    """Copy the published weights into our fused ones. Nothing is copied before every name and shape was checked."""
+    """Copy the published weights into the fused ones, after checking every name and shape."""
     wanted = list(family.weights(module.shape))
     with ExitStack() as stack:
         files = {file: stack.enter_context(_open(shards.folder / file)) for file in shards.files}
-        place = _check(wanted, files, family, shards, module.shape)
-        ours = dict(module.named_parameters())
+        place = {name: file for file, opened in files.items() for name in opened.offset_keys()}
+        for weight in wanted:
+            _check_weight(weight, files, place, shards)
+        _check_spare(wanted, place, family, module.shape)
+        parameters = dict(module.named_parameters())
         with torch.no_grad():
             for weight in sorted(wanted, key=lambda weight: place[weight.name]):
-                rows = ours[weight.parameter][weight.start : weight.start + weight.shape[0]]
+                rows = parameters[weight.parameter][weight.start : weight.start + weight.shape[0]]
                 copy(rows, files[place[weight.name]].get_tensor(weight.name))
 
 
 def copy(target: Tensor, source: Tensor) -> None:
-    """Row by row on the way to another device, and converted there: the host never holds a second copy."""
+    """In slices, converted on the target device: the host never holds a second copy."""
     step = max(1, PIECE * len(source) // max(1, source.nbytes))
     for rows, part in zip(target.split(step), source.split(step), strict=True):
         rows.copy_(part.to(rows.device) if part.dtype != rows.dtype else part)
@@ -96,32 +98,31 @@ def _open(path: Path) -> Any:
         raise UnmaskError(f"{path} is cut short or damaged ({error}): fetch the file again") from None
 
 
-def _check(wanted: list[Weight], files: dict[str, Any], family: Family, shards: Shards, shape: Shape) -> dict[str, str]:
-    place = {name: file for file, opened in files.items() for name in opened.offset_keys()}
-    for weight in wanted:
-        file = place.get(weight.name)
-        if file is None:
-            where = shards.place.get(weight.name, "any shard")
-            raise UnmaskError(f"weight {weight.name} is not in {where} of {shards.folder}: the checkpoint is not whole")
-        header = files[file].get_slice(weight.name)
-        if tuple(header.get_shape()) != weight.shape:
-            raise UnmaskError(
-                f"weight {weight.name} in {file} has shape {_by(header.get_shape())}, config.json asks for "
-                f"{_by(weight.shape)}: they belong to different checkpoints"
-            )
-        if header.get_dtype() not in FLOATS:
-            raise UnmaskError(
-                f"weight {weight.name} in {file} is {header.get_dtype()}: only {', '.join(FLOATS)} are read"
-            )
-    spare = {f"{family.names.head}.weight"} if shape.tied else set()
-    more = sorted(set(place) - {weight.name for weight in wanted} - spare)
-    more = [name for name in more if not name.endswith("rotary_emb.inv_freq")]
-    if more:
+def _check_weight(weight: Weight, files: dict[str, Any], place: dict[str, str], shards: Shards) -> None:
+    file = place.get(weight.name)
+    if file is None:
+        expected = shards.index.get(weight.name, "any shard")
         raise UnmaskError(
-            f"weight {more[0]} in {place[more[0]]} is not part of a {family.name} model as config.json describes it "
-            f"({len(more)} such): they belong to different checkpoints"
+            f"weight {weight.name} is not in {expected} of {shards.folder}: the checkpoint is not complete"
         )
-    return place
+    header = files[file].get_slice(weight.name)
+    if tuple(header.get_shape()) != weight.shape:
+        raise UnmaskError(
+            f"weight {weight.name} in {file} has shape {_by(header.get_shape())}, config.json asks for "
+            f"{_by(weight.shape)}: they belong to different checkpoints"
+        )
+    if header.get_dtype() not in FLOATS:
+        raise UnmaskError(f"weight {weight.name} in {file} is {header.get_dtype()}: only {', '.join(FLOATS)} are read")
+
+
+def _check_spare(wanted: list[Weight], place: dict[str, str], family: Family, shape: Shape) -> None:
+    ignored = {weight.name for weight in wanted} | ({f"{family.names.head}.weight"} if shape.tied else set())
+    spare = sorted(name for name in set(place) - ignored if not name.endswith("rotary_emb.inv_freq"))
+    if spare:
+        raise UnmaskError(
+            f"weight {spare[0]} in {place[spare[0]]} is not part of a {family.name} model as config.json describes it "
+            f"({len(spare)} such weights): they belong to different checkpoints"
+        )
 
 
 def _by(shape: Any) -> str:

@@ -15,7 +15,7 @@ from unmask.models import Model
 from unmask.models.adapters import Shifted
 from unmask.models.load import compile_layers
 from unmask.models.network import Network
-from unmask.models.random import random_denoiser
+from unmask.models.random_weights import random_denoiser
 from unmask.models.transformer import Transformer
 from unmask.runs.bench.plan import Sizes
 from unmask.runs.prompt import read_prompt

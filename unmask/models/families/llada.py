@@ -1,0 +1,93 @@
+"""LLaDA-8B-Base and -Instruct, LLaDA-1.5, and other checkpoints of model type `llada` (arXiv 2502.09992).
+
+The id of the mask belongs to the checkpoint (126336 in LLaDA-8B): it is read from the config or the tokenizer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from unmask.errors import UnmaskError
+from unmask.models.family import Config, Family, Field, Names, family, positive_number
+from unmask.models.tokenizer_files import write_tokenizer_json
+from unmask.models.transformer import Shape
+
+
+@family("llada")
+class LLaDA(Family):
+    model_type = "llada"
+    classes = ("LLaDAModelLM",)
+    settings: ClassVar = {
+        "d_model": Field("width"),
+        "n_layers": Field("layers"),
+        "n_heads": Field("heads"),
+        "n_kv_heads": Field("kv_heads"),
+        "mlp_hidden_size": Field("hidden"),
+        "embedding_size": Field("vocab"),
+        "vocab_size": Field("vocab"),
+        "max_sequence_length": Field("context"),
+        "rope_theta": Field("theta"),
+        "rms_norm_eps": Field("eps"),
+        "include_qkv_bias": Field("qkv_bias"),
+        "weight_tying": Field("tied"),
+        "mask_token_id": Field("mask"),
+        "eos_token_id": Field("eos"),
+        "pad_token_id": Field("eos"),
+        "block_type": "llama",
+        "block_group_size": 1,
+        "activation_type": "silu",
+        "layer_norm_type": "rms",
+        "layer_norm_with_affine": True,
+        "bias_for_layer_norm": False,
+        "attention_layer_norm": False,
+        "include_bias": False,
+        "input_emb_norm": False,
+        "scale_logits": False,
+        "alibi": False,
+        "rope": True,
+    }
+    published = Shape(4096, 32, 32, hidden=12288, vocab=126_464, context=4096)
+    names = Names(
+        embed="model.transformer.wte",
+        norm="model.transformer.ln_f",
+        head="model.transformer.ff_out",
+        layer="model.transformer.blocks.{}",
+        qkv=("q_proj", "k_proj", "v_proj"),
+        out="attn_out",
+        mlp=("ff_proj", "up_proj", "ff_out"),
+        norms=("attn_norm", "ff_norm"),
+    )
+    mask = "<|mdm_mask|>"
+    ends = ("<|endoftext|>", "<|eot_id|>")
+    # The published template ignores `add_generation_prompt` and always opens the assistant's turn.
+    template = (
+        "{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}"
+        "{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' }}"
+        "{{ message['content'] | trim }}{{ '<|eot_id|>' }}{% endfor %}"
+        "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}"
+    )
+    token_ids: ClassVar = {
+        "<|startoftext|>": 126_080,
+        "<|endoftext|>": 126_081,
+        "<|mdm_mask|>": 126_336,
+        "<|start_header_id|>": 126_346,
+        "<|end_header_id|>": 126_347,
+        "<|eot_id|>": 126_348,
+    }
+    specials: ClassVar = {"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>"}
+
+    def shape(self, config: Config) -> Shape:
+        if config.get("num_experts"):
+            raise UnmaskError(
+                "config.json describes a mixture of experts, which is not supported: use LLaDA-8B or LLaDA-1.5"
+            )
+        config = dict(config)
+        if config.get("multi_query_attention"):
+            config["n_kv_heads"] = 1
+        if not config.get("mlp_hidden_size"):
+            config["mlp_hidden_size"] = positive_number(config, "d_model") * positive_number(config, "mlp_ratio")
+        return super().shape(config)
+
+    def write_tokenizer(self, folder: Path, vocab: int) -> None:
+        write_tokenizer_json(folder, self, vocab)

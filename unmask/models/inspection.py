@@ -1,0 +1,58 @@
+"""What a checkpoint is and what memory it needs, read from its small files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from unmask.errors import UnmaskError
+from unmask.models.load import checkpoint_folder, is_folder, registered
+from unmask.models.manifest import read_manifest
+from unmask.models.memory import DTYPES, needed, weights_bytes
+from unmask.models.text import read_json
+from unmask.models.transformer import Shape
+from unmask.models.weights import INDEX, Shards
+
+
+@dataclass(frozen=True)
+class Inspection:
+    name: str
+    family: str
+    shape: Shape
+    parameters: int
+    bytes: dict[str, int]  # of the weights, per dtype
+    needed: dict[str, int]  # with room to work, per dtype
+    mask_id: int
+    mask: str | None  # its text
+    eos: dict[int, str]
+    template: bool  # whether it has a chat template
+    length: int  # masks written by default
+    shards: list[str]
+    missing: list[str]  # shards that are not on this machine
+    stored: int | None  # bytes of all shards, where known
+
+
+def inspect_checkpoint(name: str | Path, revision: str | None = None) -> Inspection:
+    """A checkpoint by its folder or hub id. Of a hub id only the small files are fetched."""
+    folder = checkpoint_folder(name, revision)
+    if folder is None:
+        raise UnmaskError(f"{str(name)!r} is built by code, not read from a checkpoint: it has no files to inspect")
+    manifest, shards = read_manifest(folder), Shards.of(folder, local=registered(name) or is_folder(name))
+    total = read_json(folder / INDEX, {}).get("metadata", {}).get("total_size")
+    tokenizer = manifest.text.tokenizer
+    return Inspection(
+        name=str(name),
+        family=manifest.family.name,
+        shape=manifest.shape,
+        parameters=manifest.shape.parameters,
+        bytes={dtype: weights_bytes(manifest.shape, dtype) for dtype in DTYPES},
+        needed={dtype: needed(manifest.shape, dtype) for dtype in DTYPES},
+        mask_id=manifest.mask_id,
+        mask=tokenizer.id_to_token(manifest.mask_id),
+        eos={number: tokenizer.id_to_token(number) or "" for number in sorted(manifest.eos)},
+        template=manifest.text.template is not None,
+        length=manifest.length,
+        shards=shards.files,
+        missing=[file for file in shards.files if not (folder / file).exists()],
+        stored=total if isinstance(total, int) else shards.bytes or None,
+    )

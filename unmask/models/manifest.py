@@ -1,0 +1,97 @@
+"""A checkpoint as its small files describe it, before any weight is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import UnmaskError, nearest
+from unmask.models.family import Config, Family, class_names, family
+from unmask.models.text import Subwords, read_json, read_text
+from unmask.models.transformer import Shape
+
+
+@dataclass(frozen=True)
+class Manifest:
+    family: Family
+    shape: Shape
+    text: Subwords
+    mask_id: int
+    eos: frozenset[int]
+    length: int  # masks to write by default
+
+
+def read_manifest(folder: Path) -> Manifest:
+    config, generation = _configs(folder)
+    kind = find_family(config, folder)
+    shape, text = kind.shape(config), read_text(folder)
+    mask_id = _mask_id([config, generation], text, kind.mask)
+    eos = _eos_ids(config, text, kind.ends)
+    for key, ids in (("mask_token_id", [mask_id]), ("eos_token_id", eos)):
+        _check_vocabulary(key, ids, shape.vocab)
+    return Manifest(kind, shape, text, mask_id, frozenset(eos), _length(generation, kind))
+
+
+def read_length(folder: Path) -> int:
+    """Only the number of masks to write by default: no tokenizer is read."""
+    config, generation = _configs(folder)
+    return _length(generation, find_family(config, folder))
+
+
+def find_family(config: Config, folder: Path) -> Family:
+    families = {name: family.make(name) for name in family}
+    matching = [name for name in families if families[name].matches(config)]
+    if len(matching) > 1:
+        raise UnmaskError(
+            f"{folder} matches the families {' and '.join(matching)}: uninstall the package that adds one of them"
+        )
+    if matching:
+        return families[matching[0]]
+    model_type, classes = config.get("model_type"), sorted(class_names(config))
+    types = {kind.model_type for kind in families.values()}
+    known = {name for kind in families.values() for name in kind.classes}
+    hint = nearest(" ".join(classes), known) if model_type in types else nearest(str(model_type), types)
+    raise UnmaskError(
+        f"{folder} has model_type {model_type!r} and model classes {classes}, which no known family has ({hint}): "
+        "load it yourself and pass it to unmask.wrap(module, tokenizer)"
+    )
+
+
+def _configs(folder: Path) -> tuple[Config, Config]:
+    return read_json(folder / "config.json"), read_json(folder / "generation_config.json", {})
+
+
+def _length(generation: Config, kind: Family) -> int:
+    length = generation.get("max_new_tokens")
+    return length if isinstance(length, int) and length > 0 else kind.length
+
+
+def _mask_id(configs: list[Config], text: Subwords, published: str) -> Any:
+    stated = [*(config.get("mask_token_id") for config in configs), text.id(text.specials.get("mask_token"))]
+    ids = list(dict.fromkeys(number for number in stated if number is not None))
+    if len(ids) > 1:
+        raise UnmaskError(
+            f"the checkpoint names different masks, {' and '.join(map(str, ids))}: "
+            "make mask_token_id in config.json and mask_token in tokenizer_config.json agree"
+        )
+    mask_id = ids[0] if ids else text.id(published)
+    if mask_id is None:
+        raise UnmaskError(
+            "the checkpoint does not say which token is the mask: set mask_token_id in config.json, "
+            "or mask_token in tokenizer_config.json"
+        )
+    return mask_id
+
+
+def _eos_ids(config: Config, text: Subwords, ends: tuple[str, ...]) -> list[Any]:
+    stated = config.get("eos_token_id")
+    ids = stated if isinstance(stated, list) else [stated]
+    tokens = (text.specials.get("eos_token"), *ends)
+    return [number for number in (*ids, *map(text.id, tokens)) if number is not None]
+
+
+def _check_vocabulary(key: str, ids: list[Any], vocab: int) -> None:
+    for number in ids:
+        if not isinstance(number, int) or not 0 <= number < vocab:
+            raise UnmaskError(f"{key}={number!r} is not in the vocabulary: it must be 0 to {vocab - 1}")
