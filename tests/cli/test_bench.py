@@ -21,9 +21,9 @@ def test_tables_a_file_and_a_plot_come_of_one_run(run, tmp_path: Path):
     assert code == 0
     assert "plain-ots / ots" in shown
     assert "ots@beams=1" in told
-    found = json.loads(out.read_text("utf-8"))
-    assert [trial["name"] for trial in found["trials"]] == ["plain-ots", "ots", "ots@beams=1"]
-    assert found["plan"]["sizes"]["prompt"] == 4
+    results = json.loads(out.read_text("utf-8"))
+    assert [trial["name"] for trial in results["trials"]] == ["plain-ots", "ots", "ots@beams=1"]
+    assert results["plan"]["sizes"]["prompt"] == 4
     assert plot.read_bytes().startswith(b"<?xml")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.svg"]
 
@@ -43,7 +43,7 @@ def test_json_is_one_object_on_standard_output(run):
         ([*SMALL, "--sweep", "rows"], "unknown sweep 'rows'"),
         ([*SMALL, "--plot", "bench.pdf"], "a picture cannot be written as 'bench.pdf'"),
         ([*SMALL, "--out", "nowhere/bench.json"], "there is no folder 'nowhere'"),
-        (["--model", "toy-chain", "--device", "cpu"], "no transformer that can be measured"),
+        (["--model", "toy-chain", "--device", "cpu"], "toy-chain is not a transformer"),
     ],
 )
 def test_bad_input_ends_with_a_sentence_and_2(run, words: list[str], sentence: str):

@@ -11,71 +11,71 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from unmask.bench.cases import Plan, Sizes, choose, read_sweep
+from unmask.bench.contenders import CONTENDERS, LADDER, usual
+from unmask.bench.measurement import flops
+from unmask.bench.runner import Runner
+from unmask.bench.subject import Subject
+from unmask.bench.summary import power, ratio, spread
 from unmask.errors import UnmaskError
 from unmask.models import load
 from unmask.models.random import SHAPES, random_denoiser, random_shape
-from unmask.runs.bench.bed import Bed
-from unmask.runs.bench.bench import Bench
-from unmask.runs.bench.contenders import CONTENDERS, LADDER, usual
-from unmask.runs.bench.growth import power, ratio, spread
-from unmask.runs.bench.plan import Plan, Sizes, choose, read_sweep
-from unmask.runs.bench.work import Work
 
 CPU = torch.device("cpu")
 SMALL = Sizes(problems=2, prompt=5, length=8, block=4, beams=2)
 
 
 @pytest.fixture(scope="module")
-def bed() -> Bed:
-    return Bed.of_shape("llada-nano", "cpu", "float32")
+def subject() -> Subject:
+    return Subject.of_shape("llada-nano", "cpu", "float32")
 
 
 @pytest.fixture(scope="module")
-def measured(bed: Bed) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
-    told: list[str] = []
+def measured(subject: Subject) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
+    shown: list[str] = []
     saved: list[dict[str, Any]] = []
     plan = Plan(SMALL, usual(CPU), (("beams", (2, 3)), ("problems", (1, 2))), repeat=2, watched=1)
-    return Bench(plan, bed, told.append, saved.append, note="a note")(), told, saved
+    return Runner(plan, subject, shown.append, saved.append, note="a note").run(), shown, saved
 
 
-def trial(found: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(one for one in found["trials"] if one["name"] == name)
+def trial(results: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in results["trials"] if one["name"] == name)
 
 
 def test_contenders_take_turns_and_everyone_is_warmed_up_first(measured):
-    told = [line.partition(":") for line in measured[1]]
-    compared = [(name, "warmed" in said) for name, _, said in told if name in usual(CPU)]
+    shown = [line.partition(":") for line in measured[1]]
+    compared = [(name, "warmed" in said) for name, _, said in shown if name in usual(CPU)]
     first = [(name, warm) for name in usual(CPU) for warm in (True, False)]
     assert compared == first + [(name, False) for name in usual(CPU)]
-    swept = [name for name, _, said in told if "@beams" in name and "warmed" not in said]
+    swept = [name for name, _, said in shown if "@beams" in name and "warmed" not in said]
     assert swept == ["ots-cached@beams=3", "ots@beams=3"] * 2
 
 
 def test_exact_contenders_write_the_plain_loops_tokens(measured):
-    found = measured[0]
-    assert set(found["same_tokens"]) == set(usual(CPU)) - {"plain-path", "plain-ots"}
-    exact = {name: one for name, one in found["same_tokens"].items() if CONTENDERS[name].kind != "approximate"}
+    results = measured[0]
+    assert set(results["same_tokens"]) == set(usual(CPU)) - {"plain-path", "plain-ots"}
+    exact = {name: one for name, one in results["same_tokens"].items() if CONTENDERS[name].kind != "approximate"}
     assert all(one == {"same": 2, "problems": 2} for one in exact.values()), exact
 
 
 def test_results_are_saved_after_every_run_and_are_plain_json(measured):
-    found, _, saved = measured
+    results, _, saved = measured
     runs = [sum(one["seconds"]["n"] for one in some["trials"]) for some in saved]
     assert runs == sorted(runs)
     assert runs[0] == 1
-    assert json.loads(json.dumps(found, allow_nan=False))["note"] == "a note"
-    assert not [one["error"] for one in found["trials"] if one["error"]]
+    assert json.loads(json.dumps(results, allow_nan=False))["note"] == "a note"
+    assert not [one["error"] for one in results["trials"] if one["error"]]
 
 
 def test_the_plain_search_computes_the_published_number_of_rows_and_merging_saves_some(measured):
-    found = measured[0]
+    results = measured[0]
     steps, searches, beams = 4, 2, 2
     whole = 2 * (steps * beams + searches * beams**2)
-    assert trial(found, "plain-ots")["rows"] == trial(found, "ots-unmerged")["rows"] == whole
-    assert trial(found, "ots")["rows"] < whole
-    assert trial(found, "plain-ots")["positions"] == trial(found, "plain-ots")["logits"] == whole * 13
-    assert trial(found, "ots-whole-head")["logits"] == whole * 13
-    assert trial(found, "ots-unmerged")["logits"] < whole * 13
+    assert trial(results, "plain-ots")["rows"] == trial(results, "ots-unmerged")["rows"] == whole
+    assert trial(results, "ots")["rows"] < whole
+    assert trial(results, "plain-ots")["positions"] == trial(results, "plain-ots")["logits"] == whole * 13
+    assert trial(results, "ots-whole-head")["logits"] == whole * 13
+    assert trial(results, "ots-unmerged")["logits"] < whole * 13
 
 
 def test_time_is_split_into_denoising_and_scoring(measured):
@@ -89,20 +89,20 @@ def test_time_is_split_into_denoising_and_scoring(measured):
 
 
 def test_ratios_divide_seconds_a_problem(measured):
-    found = measured[0]
-    plain, ours = (trial(found, name)["seconds"]["all"] for name in ("plain-ots", "ots"))
+    results = measured[0]
+    plain, ours = (trial(results, name)["seconds"]["all"] for name in ("plain-ots", "ots"))
     by_turns = [one / other for one, other in zip(plain, ours, strict=True)]
-    assert found["ratios"]["plain-ots / ots"] == spread(by_turns)
-    one, two = trial(found, "ots@problems=1")["seconds"]["all"], ours
-    assert found["ratios"]["ots / ots@problems=1"]["median"] == pytest.approx(
+    assert results["ratios"]["plain-ots / ots"] == spread(by_turns)
+    one, two = trial(results, "ots@problems=1")["seconds"]["all"], ours
+    assert results["ratios"]["ots / ots@problems=1"]["median"] == pytest.approx(
         sum(b / 2 / a for a, b in zip(one, two, strict=True)) / 2
     )
 
 
 def test_the_savings_multiply_to_the_whole(measured):
-    found = measured[0]
+    results = measured[0]
     assert [name for name in LADDER if name not in CONTENDERS] == []
-    assert math.fsum(one["share"] for one in found["savings"]) == pytest.approx(1.0)
+    assert math.fsum(one["share"] for one in results["savings"]) == pytest.approx(1.0)
 
 
 def test_a_sweep_takes_the_comparisons_own_point_along(measured):
@@ -126,18 +126,18 @@ def test_ratios_of_unequal_numbers_of_rounds_take_medians():
     assert ratio([2.0, 4.0, 6.0], [2.0]) == {"median": 2.0, "low": 1.0, "high": 3.0, "n": 1}
 
 
-def test_operations_are_those_torch_counts(bed: Bed):
-    module, work = bed.network.module, Work(1, 2, 2 * 16, 2 * 16**2, 2 * 16)
-    # Torch counts the products of attention only where they are written out.
+def test_operations_are_those_torch_counts(subject: Subject):
+    shape = subject.network.module.shape
+    # Torch only counts attention's products in its unfused form.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, torch.inference_mode():
-        bed.forward(torch.zeros(2, 16, dtype=torch.long))
-    assert work.flops(module.shape) == counter.get_total_flops()
+        subject.forward(torch.zeros(2, 16, dtype=torch.long))
+    assert flops(shape, 2 * 16, 2 * 16**2, 2 * 16) == counter.get_total_flops()
 
 
 def test_at_8b_a_position_costs_two_operations_a_weight():
     shape = random_shape("llada", "8b")
     weights = shape.parameters - shape.vocab * shape.width  # the embedding is looked up
-    assert Work(1, 1, 416, 416**2, 416).flops(shape) == pytest.approx(2 * weights * 416, rel=0.03)
+    assert flops(shape, 416, 416**2, 416) == pytest.approx(2 * weights * 416, rel=0.03)
 
 
 def test_agreement_in_float32_is_complete(measured):
@@ -146,79 +146,81 @@ def test_agreement_in_float32_is_complete(measured):
     assert one["largest_log_p_difference"] < 1e-4
 
 
-def test_nothing_is_begun_after_the_limit(bed: Bed):
-    found = Bench(Plan(SMALL, ("path", "ots"), limit=0.0), bed)()
-    assert found["trials"] == []
-    assert found["ratios"] == {}
+def test_nothing_is_begun_after_the_limit(subject: Subject):
+    results = Runner(Plan(SMALL, ("path", "ots"), limit=0.0), subject).run()
+    assert results["trials"] == []
+    assert results["ratios"] == {}
 
 
-def test_a_contender_that_fails_is_named_and_the_others_go_on(bed: Bed, monkeypatch):
+def test_a_contender_that_fails_is_named_and_the_others_go_on(subject: Subject, monkeypatch):
     def fail(*_: object) -> None:
         raise RuntimeError("no kernel for this\nand a long story")
 
     broken = {**CONTENDERS, "path": CONTENDERS["path"].__class__("broken", "exact", fail)}  # type: ignore[arg-type]
-    monkeypatch.setattr("unmask.runs.bench.bench.CONTENDERS", broken)
-    found = Bench(Plan(SMALL, ("path", "ots"), repeat=1), bed)()
-    assert trial(found, "path")["error"] == "RuntimeError: no kernel for this"
-    assert trial(found, "ots")["seconds"]["n"] == 1
+    monkeypatch.setattr("unmask.bench.runner.CONTENDERS", broken)
+    results = Runner(Plan(SMALL, ("path", "ots"), repeat=1), subject).run()
+    assert trial(results, "path")["error"] == "RuntimeError: no kernel for this"
+    assert trial(results, "ots")["seconds"]["n"] == 1
 
 
-def test_what_cannot_be_for_anyone_is_refused_at_once(bed: Bed):
+def test_what_cannot_be_for_anyone_is_refused_at_once(subject: Subject):
     with pytest.raises(UnmaskError, match="the model takes 512"):
-        Bench(Plan(Sizes(prompt=500, length=64), ("ots", "path"), repeat=1), bed)()
+        Runner(Plan(Sizes(prompt=500, length=64), ("ots", "path"), repeat=1), subject).run()
 
 
 def test_random_weights_take_as_many_steps_as_the_embedded_model_did(measured):
-    found = measured[0]
-    replay, sizes = found["replay"], SMALL
+    results = measured[0]
+    replay, sizes = results["replay"], SMALL
     blocks = sum(replay["steps_a_block"].values()) + sum(replay["steps_an_ended_block"].values())
     assert blocks == 2 * replay["problems"] == 6
     assert 1 <= replay["mean_steps"] <= 16
-    steps = trial(found, "ots-cached-threshold")["split"]["steps"]
+    steps = trial(results, "ots-cached-threshold")["split"]["steps"]
     assert steps == min(sizes.schedule.steps, max(2, round(2 * replay["mean_steps"])))
 
 
-def test_without_that_model_threshold_writing_is_left_out(bed: Bed, monkeypatch):
+def test_without_that_model_threshold_writing_is_left_out(subject: Subject, monkeypatch):
     def fail(*_: object) -> None:
         raise RuntimeError("lost")
 
-    monkeypatch.setattr("unmask.runs.bench.bench.measure", fail)
-    told: list[str] = []
-    found = Bench(Plan(SMALL, ("ots-cached", "ots-cached-threshold"), repeat=1), bed, told.append)()
-    assert [one["name"] for one in found["trials"]] == ["ots-cached"]
-    assert "watching the embedded model: failed (RuntimeError: lost)" in told
+    monkeypatch.setattr("unmask.bench.runner.observe", fail)
+    shown: list[str] = []
+    results = Runner(Plan(SMALL, ("ots-cached", "ots-cached-threshold"), repeat=1), subject, shown.append).run()
+    assert [one["name"] for one in results["trials"]] == ["ots-cached"]
+    assert "observing the embedded model: failed (RuntimeError: lost)" in shown
 
 
 def test_held_keys_and_values_leave_fewer_positions_to_compute(measured):
-    found = measured[0]
+    results = measured[0]
     for held, whole in (("path-cached", "path"), ("ots-cached", "ots-unmerged")):
-        assert trial(found, held)["positions"] < trial(found, whole)["positions"]
-        assert trial(found, held)["flops"] < trial(found, whole)["flops"]
+        assert trial(results, held)["positions"] < trial(results, whole)["positions"]
+        assert trial(results, held)["flops"] < trial(results, whole)["flops"]
 
 
 def test_a_real_model_is_given_real_problems():
-    bed = Bed.of_model(load("tiny"))
+    subject = Subject.of_model(load("tiny"))
     sizes = Sizes(problems=3, length=8, block=8)
-    prompts = bed.prompts(sizes)
+    prompts = subject.prompts(sizes)
     assert len({tuple(prompt) for prompt in prompts}) == 3
-    assert bed.model is not None
-    assert "Target" in bed.model.text.decode(prompts[0])
+    assert subject.model is not None
+    assert "Target" in subject.model.text.decode(prompts[0])
 
 
 def test_random_shapes_are_made_without_files_and_never_prompted_with_a_mask():
     for name in ("llada-nano", "dream-nano"):
-        bed = Bed.of_shape(name, "cpu", "float32")
-        prompts = bed.prompts(Sizes(problems=50, prompt=50))
-        assert all(bed.denoiser.mask_id not in prompt for prompt in prompts)
-        canvas = bed.canvas(prompts[:2], 4)
-        token, logp = bed.denoiser(canvas, canvas.holes).best
-        assert bool((token != bed.denoiser.mask_id).all())
+        subject = Subject.of_shape(name, "cpu", "float32")
+        prompts = subject.prompts(Sizes(problems=50, prompt=50))
+        assert all(subject.denoiser.mask_id not in prompt for prompt in prompts)
+        canvas = subject.canvas(prompts[:2], 4)
+        token, logp = subject.denoiser(canvas, canvas.holes).best
+        assert bool((token != subject.denoiser.mask_id).all())
         assert bool(logp.isfinite().all())
 
 
 def test_the_plain_loop_reads_a_shifted_network_as_ours_does():
-    found = Bench(Plan(SMALL, ("plain-ots", "ots"), repeat=1), Bed.of_shape("dream-nano", "cpu", "float32"))()
-    assert found["same_tokens"]["ots"] == {"same": 2, "problems": 2}
+    results = Runner(
+        Plan(SMALL, ("plain-ots", "ots"), repeat=1), Subject.of_shape("dream-nano", "cpu", "float32")
+    ).run()
+    assert results["same_tokens"]["ots"] == {"same": 2, "problems": 2}
 
 
 @pytest.mark.parametrize(
@@ -231,11 +233,11 @@ def test_the_plain_loop_reads_a_shifted_network_as_ours_does():
         (lambda: Plan(SMALL, ("ots",), repeat=0), "repeat=0 does not work"),
         (lambda: Plan(SMALL, ()), "nothing to measure"),
         (lambda: read_sweep("beam"), "unknown sweep 'beam': did you mean 'beams'"),
-        (lambda: read_sweep("beams=two"), "no list of whole numbers"),
+        (lambda: read_sweep("beams=two"), "not a list of whole numbers"),
         (lambda: read_sweep("beams=0,2"), "values below 1"),
         (lambda: choose(["otss"], list(CONTENDERS), []), "unknown contender 'otss'"),
-        (lambda: Bed.of_model(load("toy-chain")), "no transformer that can be measured"),
-        (lambda: Bed.of_shape("llada-nano", "cpu", None).prompts(Sizes()), "random weights read no text"),
+        (lambda: Subject.of_model(load("toy-chain")), "is not a transformer"),
+        (lambda: Subject.of_shape("llada-nano", "cpu", None).prompts(Sizes()), "random weights cannot read text"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_sentence(refused, sentence: str):
