@@ -1,4 +1,4 @@
-"""A benchmark measures what it says: the same tokens, in turns, counted at the network's door."""
+"""The benchmark: turns, counts, tokens, ratios and refusals."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from unmask.bench.cases import Plan, Sizes, choose, read_sweep
-from unmask.bench.contenders import CONTENDERS, LADDER, usual
+from unmask.bench.cases import Plan, Sizes, read_sweep
+from unmask.bench.contenders import CONTENDERS, choose
 from unmask.bench.measurement import flops
 from unmask.bench.runner import Runner
 from unmask.bench.subject import Subject
-from unmask.bench.summary import power, ratio, spread
+from unmask.bench.summary import SAVINGS, power, ratio, spread
 from unmask.errors import UnmaskError
 from unmask.models import load
 from unmask.models.random import SHAPES, random_denoiser, random_shape
 
 CPU = torch.device("cpu")
+USUAL = choose((), CPU)
 SMALL = Sizes(problems=2, prompt=5, length=8, block=4, beams=2)
 
 
@@ -34,37 +35,37 @@ def subject() -> Subject:
 def measured(subject: Subject) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
     shown: list[str] = []
     saved: list[dict[str, Any]] = []
-    plan = Plan(SMALL, usual(CPU), (("beams", (2, 3)), ("problems", (1, 2))), repeat=2, watched=1)
+    plan = Plan(SMALL, USUAL, (("beams", (2, 3)), ("problems", (1, 2))), repeat=2, watched=1)
     return Runner(plan, subject, shown.append, saved.append, note="a note").run(), shown, saved
 
 
 def trial(results: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(one for one in results["trials"] if one["name"] == name)
+    return next(trial for trial in results["trials"] if trial["name"] == name)
 
 
 def test_contenders_take_turns_and_everyone_is_warmed_up_first(measured):
     shown = [line.partition(":") for line in measured[1]]
-    compared = [(name, "warmed" in said) for name, _, said in shown if name in usual(CPU)]
-    first = [(name, warm) for name in usual(CPU) for warm in (True, False)]
-    assert compared == first + [(name, False) for name in usual(CPU)]
-    swept = [name for name, _, said in shown if "@beams" in name and "warmed" not in said]
+    compared = [(name, "warmed" in text) for name, _, text in shown if name in USUAL]
+    first = [(name, warm) for name in USUAL for warm in (True, False)]
+    assert compared == first + [(name, False) for name in USUAL]
+    swept = [name for name, _, text in shown if "@beams" in name and "warmed" not in text]
     assert swept == ["ots-cached@beams=3", "ots@beams=3"] * 2
 
 
 def test_exact_contenders_write_the_plain_loops_tokens(measured):
     results = measured[0]
-    assert set(results["same_tokens"]) == set(usual(CPU)) - {"plain-path", "plain-ots"}
-    exact = {name: one for name, one in results["same_tokens"].items() if CONTENDERS[name].kind != "approximate"}
-    assert all(one == {"same": 2, "problems": 2} for one in exact.values()), exact
+    assert set(results["same_tokens"]) == set(USUAL) - {"plain-path", "plain-ots"}
+    exact = {name: count for name, count in results["same_tokens"].items() if CONTENDERS[name].kind != "approximate"}
+    assert all(count == {"same": 2, "problems": 2} for count in exact.values()), exact
 
 
 def test_results_are_saved_after_every_run_and_are_plain_json(measured):
     results, _, saved = measured
-    runs = [sum(one["seconds"]["n"] for one in some["trials"]) for some in saved]
+    runs = [sum(trial["seconds"]["n"] for trial in results["trials"]) for results in saved]
     assert runs == sorted(runs)
     assert runs[0] == 1
     assert json.loads(json.dumps(results, allow_nan=False))["note"] == "a note"
-    assert not [one["error"] for one in results["trials"] if one["error"]]
+    assert not [trial["error"] for trial in results["trials"] if trial["error"]]
 
 
 def test_the_plain_search_computes_the_published_number_of_rows_and_merging_saves_some(measured):
@@ -88,30 +89,30 @@ def test_time_is_split_into_denoising_and_scoring(measured):
         assert whole <= trial(measured[0], name)["seconds"]["high"]
 
 
-def test_ratios_divide_seconds_a_problem(measured):
+def test_ratios_divide_seconds_per_problem(measured):
     results = measured[0]
     plain, ours = (trial(results, name)["seconds"]["all"] for name in ("plain-ots", "ots"))
-    by_turns = [one / other for one, other in zip(plain, ours, strict=True)]
-    assert results["ratios"]["plain-ots / ots"] == spread(by_turns)
-    one, two = trial(results, "ots@problems=1")["seconds"]["all"], ours
+    by_round = [a / b for a, b in zip(plain, ours, strict=True)]
+    assert results["ratios"]["plain-ots / ots"] == spread(by_round)
+    alone = trial(results, "ots@problems=1")["seconds"]["all"]
     assert results["ratios"]["ots / ots@problems=1"]["median"] == pytest.approx(
-        sum(b / 2 / a for a, b in zip(one, two, strict=True)) / 2
+        sum(b / 2 / a for a, b in zip(alone, ours, strict=True)) / 2
     )
 
 
-def test_the_savings_multiply_to_the_whole(measured):
+def test_the_shares_of_the_savings_add_up_to_one(measured):
     results = measured[0]
-    assert [name for name in LADDER if name not in CONTENDERS] == []
-    assert math.fsum(one["share"] for one in results["savings"]) == pytest.approx(1.0)
+    assert [name for name in SAVINGS if name not in CONTENDERS] == []
+    assert math.fsum(saving["share"] for saving in results["savings"]) == pytest.approx(1.0)
 
 
-def test_a_sweep_takes_the_comparisons_own_point_along(measured):
-    beams = next(one for one in measured[0]["growth"] if one["axis"] == "beams" and one["what"] == "seconds")
+def test_a_sweep_includes_the_point_of_the_comparison(measured):
+    beams = next(fit for fit in measured[0]["growth"] if (fit["axis"], fit["what"]) == ("beams", "seconds"))
     assert [x for x, _ in beams["points"]] == [2, 2, 3, 3]
     assert beams["n"] == 4
 
 
-def test_an_exponent_is_found_again_with_its_error():
+def test_a_known_exponent_is_recovered_with_its_error():
     xs = [1.0, 2.0, 4.0, 8.0]
     assert power([(x, 3 * x**1.5) for x in xs]) == {"exponent": pytest.approx(1.5), "error": pytest.approx(0), "n": 4}
     noisy = power([(x, x * wobble) for x in xs for wobble in (0.9, 1.1)])
@@ -126,7 +127,7 @@ def test_ratios_of_unequal_numbers_of_rounds_take_medians():
     assert ratio([2.0, 4.0, 6.0], [2.0]) == {"median": 2.0, "low": 1.0, "high": 3.0, "n": 1}
 
 
-def test_operations_are_those_torch_counts(subject: Subject):
+def test_flops_are_those_torch_counts(subject: Subject):
     shape = subject.network.module.shape
     # Torch only counts attention's products in its unfused form.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, torch.inference_mode():
@@ -134,19 +135,19 @@ def test_operations_are_those_torch_counts(subject: Subject):
     assert flops(shape, 2 * 16, 2 * 16**2, 2 * 16) == counter.get_total_flops()
 
 
-def test_at_8b_a_position_costs_two_operations_a_weight():
+def test_at_8b_a_position_costs_two_operations_per_weight():
     shape = random_shape("llada", "8b")
     weights = shape.parameters - shape.vocab * shape.width  # the embedding is looked up
     assert flops(shape, 416, 416**2, 416) == pytest.approx(2 * weights * 416, rel=0.03)
 
 
 def test_agreement_in_float32_is_complete(measured):
-    one = measured[0]["agreement"]["ots"]
-    assert one["equal_draws"] == one["draws"] == 2 * 8
-    assert one["largest_log_p_difference"] < 1e-4
+    agreement = measured[0]["agreement"]["ots"]
+    assert agreement["equal_draws"] == agreement["draws"] == 2 * 8
+    assert agreement["largest_log_p_difference"] < 1e-4
 
 
-def test_nothing_is_begun_after_the_limit(subject: Subject):
+def test_nothing_starts_after_the_limit(subject: Subject):
     results = Runner(Plan(SMALL, ("path", "ots"), limit=0.0), subject).run()
     assert results["trials"] == []
     assert results["ratios"] == {}
@@ -163,7 +164,7 @@ def test_a_contender_that_fails_is_named_and_the_others_go_on(subject: Subject, 
     assert trial(results, "ots")["seconds"]["n"] == 1
 
 
-def test_what_cannot_be_for_anyone_is_refused_at_once(subject: Subject):
+def test_input_that_no_contender_can_run_is_refused_at_once(subject: Subject):
     with pytest.raises(UnmaskError, match="the model takes 512"):
         Runner(Plan(Sizes(prompt=500, length=64), ("ots", "path"), repeat=1), subject).run()
 
@@ -178,18 +179,18 @@ def test_random_weights_take_as_many_steps_as_the_embedded_model_did(measured):
     assert steps == min(sizes.schedule.steps, max(2, round(2 * replay["mean_steps"])))
 
 
-def test_without_that_model_threshold_writing_is_left_out(subject: Subject, monkeypatch):
+def test_without_the_embedded_model_threshold_writing_is_left_out(subject: Subject, monkeypatch):
     def fail(*_: object) -> None:
         raise RuntimeError("lost")
 
     monkeypatch.setattr("unmask.bench.runner.observe", fail)
     shown: list[str] = []
     results = Runner(Plan(SMALL, ("ots-cached", "ots-cached-threshold"), repeat=1), subject, shown.append).run()
-    assert [one["name"] for one in results["trials"]] == ["ots-cached"]
+    assert [trial["name"] for trial in results["trials"]] == ["ots-cached"]
     assert "observing the embedded model: failed (RuntimeError: lost)" in shown
 
 
-def test_held_keys_and_values_leave_fewer_positions_to_compute(measured):
+def test_cached_contenders_compute_fewer_positions(measured):
     results = measured[0]
     for held, whole in (("path-cached", "path"), ("ots-cached", "ots-unmerged")):
         assert trial(results, held)["positions"] < trial(results, whole)["positions"]
@@ -205,7 +206,7 @@ def test_a_real_model_is_given_real_problems():
     assert "Target" in subject.model.text.decode(prompts[0])
 
 
-def test_random_shapes_are_made_without_files_and_never_prompted_with_a_mask():
+def test_random_shapes_need_no_files_and_get_no_mask_in_their_prompts():
     for name in ("llada-nano", "dream-nano"):
         subject = Subject.of_shape(name, "cpu", "float32")
         prompts = subject.prompts(Sizes(problems=50, prompt=50))
@@ -235,17 +236,17 @@ def test_the_plain_loop_reads_a_shifted_network_as_ours_does():
         (lambda: read_sweep("beam"), "unknown sweep 'beam': did you mean 'beams'"),
         (lambda: read_sweep("beams=two"), "not a list of whole numbers"),
         (lambda: read_sweep("beams=0,2"), "values below 1"),
-        (lambda: choose(["otss"], list(CONTENDERS), []), "unknown contender 'otss'"),
+        (lambda: choose(["otss"], CPU), "unknown contender 'otss'"),
         (lambda: Subject.of_model(load("toy-chain")), "is not a transformer"),
         (lambda: Subject.of_shape("llada-nano", "cpu", None).prompts(Sizes()), "random weights cannot read text"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_sentence(refused, sentence: str):
+def test_bad_input_is_refused_with_a_sentence(refused, sentence: str):
     with pytest.raises(UnmaskError, match=sentence.replace("(", r"\(")):
         refused()
 
 
-def test_a_shape_that_does_not_fit_is_refused_before_it_is_made(monkeypatch):
+def test_a_shape_that_does_not_fit_in_memory_is_refused_early(monkeypatch):
     monkeypatch.setattr("unmask.models.memory.free", lambda device: 10**9)
     with pytest.raises(UnmaskError, match=r"llada-8b needs about .* GB"):
         random_denoiser("llada-8b", "cpu", "float32")

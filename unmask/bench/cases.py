@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -114,11 +114,3 @@ def read_sweep(text: str) -> tuple[str, tuple[int, ...]]:
     if min(values) < 1:
         raise UnmaskError(f"sweep {text!r} has values below 1: write {axis}=2,4,8")
     return axis, values
-
-
-def choose(wanted: Sequence[str], known: Sequence[str], usual: Sequence[str]) -> tuple[str, ...]:
-    """The wanted contenders, or the usual ones, in the order of `known`."""
-    for name in wanted:
-        if name not in known:
-            raise UnmaskError(f"unknown contender {name!r}: {nearest(name, known)}")
-    return tuple(name for name in known if name in (wanted or usual))

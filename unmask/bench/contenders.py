@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,6 +15,7 @@ from unmask.bench.measurement import Measurement, Tokens
 from unmask.bench.subject import Subject
 from unmask.core import Decoder
 from unmask.decoders import LowConfidence, OrderTokenSearch
+from unmask.errors import UnmaskError, nearest
 from unmask.models.cache import cached
 
 SURE = 0.9  # probability from which threshold writing writes
@@ -120,13 +121,13 @@ CONTENDERS: dict[str, Contender] = {
     "ots-unmerged": replace(_WITHOUT, about="ots-alone, computing identical rows separately", merged=False),
     "ots-whole-head": replace(_WITHOUT, about="ots-unmerged, computing all logits", merged=False, whole_head=True),
 }
-LADDER = ("ots", "ots-alone", "ots-unmerged", "ots-whole-head", "plain-ots")  # each has one saving less
 
 
-def usual(device: torch.device) -> tuple[str, ...]:
-    """The default contenders: on a CPU each saving by itself, on a GPU compiled layers."""
-
-    def left_out(name: str) -> bool:
-        return CONTENDERS[name].compiled if device.type == "cpu" else CONTENDERS[name].kind == "without"
-
-    return tuple(name for name in CONTENDERS if not left_out(name))
+def choose(names: Sequence[str], device: torch.device) -> tuple[str, ...]:
+    """These contenders, or the default ones: on a CPU each saving by itself, on a GPU compiled layers."""
+    for name in names:
+        if name not in CONTENDERS:
+            raise UnmaskError(f"unknown contender {name!r}: {nearest(name, CONTENDERS)}")
+    cpu = device.type == "cpu"
+    usual = [name for name, entry in CONTENDERS.items() if not (entry.compiled if cpu else entry.kind == "without")]
+    return tuple(name for name in CONTENDERS if name in (names or usual))

@@ -72,7 +72,7 @@ def ratios(results: Results) -> Table:
 def savings(results: Results) -> Table:
     rows = [
         (name, f"{saving['factor']['median']:.2f}×", f"{100 * (saving['share'] or 0):.0f} %")
-        for name, saving in zip(SAVINGS, results["savings"], strict=False)
+        for name, saving in zip(list(SAVINGS.values())[1:], results["savings"], strict=False)
     ]
     return _table(
         "What each exact saving contributes",

@@ -12,8 +12,8 @@ import typer
 
 from unmask import api
 from unmask.bench import display
-from unmask.bench.cases import Plan, Sizes, choose, read_sweep
-from unmask.bench.contenders import CONTENDERS, usual
+from unmask.bench.cases import Plan, Sizes, read_sweep
+from unmask.bench.contenders import choose
 from unmask.bench.runner import Runner
 from unmask.bench.subject import Subject
 from unmask.cli import options
@@ -83,7 +83,7 @@ def bench(
     length, prompt = (length or SHAPE_LENGTH, prompt or PROMPT) if shape else (length or LENGTH, prompt)
     sizes = Sizes(problems, prompt, length, block, steps, beams, temperature)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    contenders = choose(only or (), tuple(CONTENDERS), usual(torch.device(place)))
+    contenders = choose(only or (), torch.device(place))
     plan = Plan(sizes, contenders, sweeps, repeat, limit=limit, seed=seed)
     if shape:
         subject = Subject.of_shape(shape, place, dtype)
