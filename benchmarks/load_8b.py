@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unmask.bench.measurement import Measurement, Tokens, measure
+from unmask.bench.measurement import Measurement, measure
 from unmask.core import Canvas
 from unmask.models.load import load_folder
 from unmask.models.memory import said
@@ -89,9 +89,9 @@ def by_hand(module: Transformer, tokens: Tensor, at: Tensor) -> Tensor:
 
 
 def median_ms(run: Callable[[], object], device: torch.device, times: int) -> float:
-    def once(_: Measurement) -> Tokens:
+    def once(measurement: Measurement) -> None:
+        del measurement
         run()
-        return []
 
     return 1e3 * statistics.median([measure(once, device).wall for _ in range(times + 3)][3:])
 

@@ -74,7 +74,9 @@ class Measurement:
 
 
 @torch.inference_mode()
-def measure(run: Callable[[Measurement], Tokens], device: torch.device, baseline: int | None = None) -> Measurement:
+def measure(
+    run: Callable[[Measurement], Tokens | None], device: torch.device, baseline: int | None = None
+) -> Measurement:
     """Run once. `baseline` is the memory in bytes to subtract; by default, what is allocated before the run."""
     wait(device)
     if device.type == "cuda":
@@ -82,7 +84,7 @@ def measure(run: Callable[[Measurement], Tokens], device: torch.device, baseline
     before = allocated(device) if baseline is None else baseline
     measurement = Measurement(device)
     began, wall = now(device), time.perf_counter()
-    measurement.tokens = run(measurement)
+    measurement.tokens = run(measurement) or []
     wait(device)
     measurement.seconds, measurement.wall = now(device) - began, time.perf_counter() - wall
     measurement.memory = allocated(device, peak=True) - before
@@ -102,9 +104,9 @@ def peak(device: torch.device, dtype: torch.dtype) -> dict[str, float]:
     side, times = PRODUCTS.get(device.type, PRODUCTS["cpu"])
     matrix = torch.randn(side, side, device=device).to(dtype)
 
-    def multiply(_: Measurement) -> Tokens:
-        _ = matrix @ matrix
-        return []
+    def multiply(measurement: Measurement) -> None:
+        del measurement
+        torch.mm(matrix, matrix)
 
     seconds = [measure(multiply, device).seconds for _ in range(times + 3)]
     return {"flops": 2 * side**3 / statistics.median(seconds[3:]), "side": side, "times": times}
