@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,12 +29,12 @@ def measured_decode(
     whole_head: bool = False,
 ) -> Tokens:
     """The tokens of each problem's best row, without padding."""
-    counted = Counted(denoiser, measurement)
+    counted = Observed(denoiser, after=partial(_count, measurement))
 
     def adapt(metered: Denoiser, canvas: Canvas) -> Denoiser:
         del canvas
         inner = metered if merged else counted
-        return Timed(WholeHead(inner) if whole_head else inner, measurement)
+        return Observed(WholeHead(inner) if whole_head else inner, before=measurement.call_begins)
 
     def watch(numbers: list[int], frame: Frame) -> None:
         del numbers, frame
@@ -49,26 +51,37 @@ def frames(decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int) -> l
     return shown
 
 
-class Counted(Wrapper):
-    """Counts what the network computes."""
+class Observed(Wrapper):
+    """Reports every call: to `before`, whether it computes or only holds, and to `after`, what it computed."""
 
-    def __init__(self, inner: Denoiser, measurement: Measurement):
+    def __init__(
+        self,
+        inner: Denoiser,
+        before: Callable[[bool], None] = lambda computes: None,
+        after: Callable[[Canvas, Columns, Beliefs], None] = lambda canvas, at, beliefs: None,
+    ):
         super().__init__(inner)
-        self.measurement = measurement
+        self.before, self.after = before, after
 
     def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
+        self.before(True)
         beliefs = self.inner(canvas, at)
-        lengths = canvas.width - canvas.pad
-        computed = lengths if beliefs.computed is None else beliefs.computed
-        self.measurement.count(len(canvas), computed.sum(), (computed * lengths).sum(), at.numel())
+        self.after(canvas, at, beliefs)
         return beliefs
 
     def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        return Counted(self.inner.hold(canvas, fresh), self.measurement)
+        self.before(False)
+        return Observed(self.inner.hold(canvas, fresh), self.before, self.after)
+
+
+def _count(measurement: Measurement, canvas: Canvas, at: Columns, beliefs: Beliefs) -> None:
+    lengths = canvas.width - canvas.pad
+    computed = lengths if beliefs.computed is None else beliefs.computed
+    measurement.count(len(canvas), computed.sum(), (computed * lengths).sum(), at.numel())
 
 
 def counted_forward(forward: plain.Forward, measurement: Measurement) -> plain.Forward:
-    """`Counted` for the plain loops, which take logits at every position."""
+    """The same counts for the plain loops, which take logits at every position."""
 
     def counted(tokens: Tensor) -> Tensor:
         positions = tokens.numel()
@@ -76,23 +89,6 @@ def counted_forward(forward: plain.Forward, measurement: Measurement) -> plain.F
         return forward(tokens)
 
     return counted
-
-
-class Timed(Wrapper):
-    """Separates the time of denoising from that of scoring."""
-
-    def __init__(self, inner: Denoiser, measurement: Measurement):
-        super().__init__(inner)
-        self.measurement = measurement
-
-    def __call__(self, canvas: Canvas, at: Columns) -> Beliefs:
-        self.measurement.call_begins()
-        self.measurement.called = True
-        return self.inner(canvas, at)
-
-    def hold(self, canvas: Canvas, fresh: Columns) -> Denoiser:
-        self.measurement.call_begins()
-        return Timed(self.inner.hold(canvas, fresh), self.measurement)
 
 
 class WholeHead(Wrapper):

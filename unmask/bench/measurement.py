@@ -49,10 +49,11 @@ class Measurement:
         self.called = False
         self.mark("denoising")
 
-    def call_begins(self) -> None:
+    def call_begins(self, computes: bool) -> None:
         """The first network call of a step denoises, later ones score candidates."""
         if self.called:
             self.mark("scoring")
+        self.called = self.called or computes
 
     def mark(self, label: str) -> None:
         """Time belongs to `label` from now on. On a GPU this records an event and does not wait."""

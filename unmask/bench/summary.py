@@ -18,7 +18,7 @@ SAVINGS = {
     "ots-alone": "all problems in one batch",
     "ots-unmerged": "identical rows computed once",
     "ots-whole-head": "logits only where needed",
-    "plain-ots": "draws only where needed, minus the cost of padding rows to multiples of 16",
+    "plain-ots": "the rest: draws only where needed, minus the cost of padding rows to multiples of 16",
 }
 RATIOS = (
     ("plain-path", "path"),
