@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from unmask.bench.cases import Plan, Sizes, read_sweep
 from unmask.bench.contenders import CONTENDERS, choose
-from unmask.bench.measurement import flops
+from unmask.bench.measurement import Measurement
 from unmask.bench.runner import Runner
 from unmask.bench.subject import Subject
 from unmask.bench.summary import SAVINGS, power, ratio, spread
@@ -132,13 +132,15 @@ def test_flops_are_those_torch_counts(subject: Subject):
     # Torch only counts attention's products in its unfused form.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, torch.inference_mode():
         subject.forward(torch.zeros(2, 16, dtype=torch.long))
-    assert flops(shape, 2 * 16, 2 * 16**2, 2 * 16) == counter.get_total_flops()
+    run = Measurement(CPU, positions=2 * 16, pairs=2 * 16**2, logits=2 * 16)
+    assert run.flops(shape) == counter.get_total_flops()
 
 
 def test_at_8b_a_position_costs_two_operations_per_weight():
     shape = random_shape("llada", "8b")
     weights = shape.parameters - shape.vocab * shape.width  # the embedding is looked up
-    assert flops(shape, 416, 416**2, 416) == pytest.approx(2 * weights * 416, rel=0.03)
+    run = Measurement(CPU, positions=416, pairs=416**2, logits=416)
+    assert run.flops(shape) == pytest.approx(2 * weights * 416, rel=0.03)
 
 
 def test_agreement_in_float32_is_complete(measured):

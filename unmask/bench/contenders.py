@@ -55,13 +55,7 @@ class Contender:
     whole_head: bool = False
 
     @property
-    def prepares(self) -> bool:
-        """Whether the first run of each shape compiles layers or captures graphs."""
-        return self.compiled or self.keeps_memory
-
-    @property
-    def keeps_memory(self) -> bool:
-        """Whether memory stays allocated between runs."""
+    def caches(self) -> bool:
         return self.cache != "none"
 
     def run(self, subject: Subject, prompts: Tokens, sizes: Sizes, seed: int, measurement: Measurement) -> Tokens:

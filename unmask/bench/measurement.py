@@ -71,7 +71,10 @@ class Measurement:
         self.marks.clear()
 
     def flops(self, shape: Shape) -> int:
-        return flops(shape, int(self.positions), int(self.pairs), self.logits)
+        """Floating-point operations of the matrix products. Norms, rotations and sampling are not counted."""
+        weights = 2 * shape.width * (shape.width + shape.kv_width) + 3 * shape.width * shape.hidden
+        layers = shape.layers * (2 * int(self.positions) * weights + 4 * int(self.pairs) * shape.width)
+        return layers + 2 * self.logits * shape.width * shape.vocab
 
 
 @torch.inference_mode()
@@ -91,13 +94,6 @@ def measure(
     measurement.memory = allocated(device, peak=True) - before
     measurement.end()
     return measurement
-
-
-def flops(shape: Shape, positions: int, pairs: int, logits: int) -> int:
-    """Floating-point operations of the matrix products. Norms, rotations and sampling are not counted."""
-    weights = 2 * shape.width * (shape.width + shape.kv_width) + 3 * shape.width * shape.hidden
-    layers = shape.layers * (2 * positions * weights + 4 * pairs * shape.width)
-    return layers + 2 * logits * shape.width * shape.vocab
 
 
 def peak(device: torch.device, dtype: torch.dtype) -> dict[str, float]:

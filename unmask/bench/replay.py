@@ -46,9 +46,9 @@ def observe(decoder: Decoder, device: torch.device, problems: int, seed: int = 0
         "problems": problems * len(TASKS),
         "length": LENGTH,
         "seed": seed,
-        "steps_a_block": _histogram(steps),
-        "steps_an_ended_block": _histogram(ended),
-        "writes_a_step": _histogram(writes),
+        "steps_a_block": dict(sorted(steps.items())),
+        "steps_an_ended_block": dict(sorted(ended.items())),
+        "writes_a_step": dict(sorted(writes.items())),
         "mean_steps": fmean(steps.elements()),
     }
 
@@ -59,7 +59,3 @@ def _blocks(shown: list[Frame], canvas: Canvas) -> list[tuple[int, set[int]]]:
     holes, text = canvas.holes[0], shown[-1].canvas.tokens[0]
     tokens = [set(text[part].tolist()) for part in holes.split(-(-len(holes) // len(ends)))]
     return [(end - begin, part) for begin, end, part in zip([0, *ends], ends, tokens, strict=False)]
-
-
-def _histogram(counts: Counter[int]) -> dict[str, int]:
-    return {str(number): count for number, count in sorted(counts.items())}

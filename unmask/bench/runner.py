@@ -79,8 +79,8 @@ class Runner:
                     self._measure(case, f"round {number} of {self.plan.repeat}")
 
     def _warm_up(self, case: Case) -> None:
-        """A few steps. In a sweep only contenders that prepare each shape need them."""
-        prepares = CONTENDERS[case.contender].prepares
+        """A few steps. In a sweep only contenders that compile layers or capture graphs per shape need them."""
+        prepares = CONTENDERS[case.contender].compiled or CONTENDERS[case.contender].caches
         if case.axis is None or prepares:
             run = self._run(case, case.sizes.warm_up(), None if prepares else 1)
             if run:
@@ -98,7 +98,7 @@ class Runner:
         if case.error or self._late():
             return None
         contender, prompts = CONTENDERS[case.contender], self.subject.prompts(case.sizes)[:problems]
-        baseline = self.about["machine"]["memory"] if contender.keeps_memory else None
+        baseline = self.about["machine"]["memory"] if contender.caches else None  # caches keep memory between runs
         try:
             return measure(
                 lambda measurement: contender.run(self.subject, prompts, sizes, self.plan.seed, measurement),
