@@ -1,4 +1,4 @@
-# Everything runs from .venv, which `make install` (or any other target) sets up by itself.
+# Everything runs in .venv, which every target sets up if needed.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -26,7 +26,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 
-# The built wheel, alone in a venv of its own: what a user gets.
+# Install the built wheel in a fresh venv, as a user would.
 wheel: $(STAMP)
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w build/wheel .
@@ -35,13 +35,13 @@ wheel: $(STAMP)
 	cd build/wheel && venv/bin/unmask demo --problems 1 && venv/bin/unmask list decoders
 
 docs: $(STAMP)
-	$(BIN)/python -m unmask.cli.reference
+	$(BIN)/python -m tools.reference
 
 results: $(STAMP)
 	$(BIN)/python -m unmask.experiments.page
 
 performance: $(STAMP)
-	$(BIN)/python -m unmask.report.performance
+	$(BIN)/python -m tools.performance
 
 clean:
 	rm -rf .venv build dist

@@ -1,10 +1,10 @@
-"""Does an 8B checkpoint load without a second copy, and does its forward keep up with one written by hand?
+"""Does an 8B checkpoint load without a second copy, and is its forward as fast as one written by hand?
 
     PYTHONPATH=. python benchmarks/load_8b.py                              # 8B shape, bfloat16, on a GPU
     PYTHONPATH=. python benchmarks/load_8b.py --size nano --device cpu     # a rehearsal anywhere
 
-Writes a random checkpoint in LLaDA's published format, loads it from its shards, and prints what device and host held
-while it did; then times one forward of 4 × 416 positions, logits at one block, beside the same forward by hand.
+Writes a random checkpoint in LLaDA's published format, loads it from its shards, and prints the memory used on the
+device and the host; then times a forward of 4 × 416 positions, with logits at one block, and the same by hand.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unmask.bench.measurement import Measurement, measure
 from unmask.core import Canvas
 from unmask.models.load import load_folder
 from unmask.models.memory import format_bytes
@@ -32,7 +33,7 @@ from unmask.models.transformer import Transformer
 
 
 class HostMemory:
-    """The most anonymous memory this process held inside the `with`, beyond what it had before."""
+    """The peak of this process's anonymous memory inside the `with`, beyond what it had before."""
 
     def __enter__(self) -> HostMemory:
         self.before = self.most = anonymous()
@@ -61,7 +62,7 @@ def anonymous() -> int:
 
 
 def by_hand(module: Transformer, tokens: Tensor, at: Tensor) -> Tensor:
-    """LLaDA's forward as one would write it for one shape: fused weights, no padding, logits where they are asked."""
+    """LLaDA's forward written for one shape: fused weights, no padding, logits only at `at`."""
     shape = module.shape
     rows, length = tokens.shape
     half = torch.arange(0, shape.head_width, 2, device=tokens.device, dtype=torch.float32) / shape.head_width
@@ -83,27 +84,16 @@ def by_hand(module: Transformer, tokens: Tensor, at: Tensor) -> Tensor:
         gate, up = F.linear(seen, layer.gate_up.weight).chunk(2, -1)
         x = x + F.linear(F.silu(gate) * up, layer.down.weight)
     x = F.rms_norm(x, (shape.width,), module.norm.weight, shape.eps)
-    asked = x.gather(1, at[:, :, None].expand(-1, -1, shape.width)).flatten(0, 1)
-    return F.linear(asked, module.head.weight).float()
+    wanted = x.gather(1, at[:, :, None].expand(-1, -1, shape.width)).flatten(0, 1)
+    return F.linear(wanted, module.head.weight).float()
 
 
 def median_ms(run: Callable[[], object], device: torch.device, times: int) -> float:
-    for _ in range(3):
+    def once(measurement: Measurement) -> None:
+        del measurement
         run()
-    took = []
-    for _ in range(times):
-        if device.type == "cuda":
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            run()
-            end.record()
-            torch.cuda.synchronize(device)
-            took.append(begin.elapsed_time(end))
-        else:
-            began = time.perf_counter()
-            run()
-            took.append((time.perf_counter() - began) * 1e3)
-    return statistics.median(took)
+
+    return 1e3 * statistics.median([measure(once, device).wall for _ in range(times + 3)][3:])
 
 
 def measure_load(
@@ -111,7 +101,7 @@ def measure_load(
 ) -> tuple[Network, dict[str, float]]:
     cuda = device.type == "cuda"
     warm = torch.ones(64, 64, device=device, dtype=dtype)
-    (warm @ warm).sum().item()  # the device's own libraries take host memory once; they are not the checkpoint's
+    (warm @ warm).sum().item()  # loads the device's libraries, whose host memory is not the checkpoint's
     before = torch.cuda.memory_allocated(device) if cuda else 0
     if cuda:
         torch.cuda.reset_peak_memory_stats(device)
@@ -137,7 +127,7 @@ def measure_forward(network: Network, rows: int, length: int, block: int, times:
     prompt = [token for token in range(length - block + 1) if token != mask][: length - block]
     prompts = [[(token + row) % mask for token in prompt] for row in range(rows)]
     canvas = Canvas.blank(prompts, block, mask, device=device)
-    at = canvas.holes
+    at = canvas.slots
     places = torch.arange(rows * block, device=device)
 
     def ours() -> Tensor:
@@ -147,13 +137,18 @@ def measure_forward(network: Network, rows: int, length: int, block: int, times:
         return by_hand(network.module, canvas.tokens, at)
 
     with torch.inference_mode():
-        one, other = ours(), hand()
-        one[:, mask] = other[:, mask] = 0
-        apart = (one - other).abs().max().item() / other.abs().max().item()
-        # In turns, so that a drifting clock is shared.
-        figures = [(median_ms(ours, device, times), median_ms(hand, device, times)) for _ in range(2)]
-    mine, theirs = (statistics.mean(column) for column in zip(*figures, strict=True))
-    return {"forward_ms": mine, "by_hand_ms": theirs, "forward_ratio": mine / theirs, "relative_difference": apart}
+        logits, expected = ours(), hand()
+        logits[:, mask] = expected[:, mask] = 0
+        difference = (logits - expected).abs().max().item() / expected.abs().max().item()
+        # In turn, so that changes in the clock speed affect both.
+        rounds = [(median_ms(ours, device, times), median_ms(hand, device, times)) for _ in range(2)]
+    ms, by_hand_ms = (statistics.mean(column) for column in zip(*rounds, strict=True))
+    return {
+        "forward_ms": ms,
+        "by_hand_ms": by_hand_ms,
+        "forward_ratio": ms / by_hand_ms,
+        "relative_difference": difference,
+    }
 
 
 def main() -> None:
@@ -173,10 +168,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=args.folder) as place:
         began = time.perf_counter()
         folder = random_folder(Path(place) / "checkpoint", "llada", args.size, dtype=dtype, device=device)
-        made = time.perf_counter() - began
+        write_seconds = time.perf_counter() - began
         if device.type == "cuda":
             torch.cuda.empty_cache()
-        print(f"wrote {format_bytes(weights)} of weights in {made:.1f} s", flush=True)
+        print(f"wrote {format_bytes(weights)} of weights in {write_seconds:.1f} s", flush=True)
         network, loaded = measure_load(folder, device, dtype, weights)
         print(
             f"loaded in {loaded['load_seconds']:.1f} s: device holds {loaded['device_ratio']:.4f} × the weights "
@@ -197,7 +192,7 @@ def main() -> None:
         "size": args.size,
         "weights_bytes": weights,
     }
-    print(json.dumps({**about, "write_seconds": made, **loaded, **forward}))
+    print(json.dumps({**about, "write_seconds": write_seconds, **loaded, **forward}))
 
 
 if __name__ == "__main__":

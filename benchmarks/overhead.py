@@ -1,10 +1,10 @@
-"""What the run line adds to bare decoding: posing, batching, grading, writing to the disk and reading back.
+"""What an evaluation run adds to decoding alone: prompts, batching, grading, writing records and reading them back.
 
     python benchmarks/overhead.py --model tiny --decoder ots --length 64 --limit 32 --batch 8
 
-One JSON line a round: seconds in the decoding itself, seconds in all the rest, and their ratio. The model is loaded
-before the clock starts. `bare` is the same problems decoded with nothing around them, for comparison; on a machine that
-others share it wanders by more than the overhead, which is why the line's own share is timed inside one run.
+Prints one JSON line per round: seconds spent decoding, seconds spent on the rest, and their ratio. The model is loaded
+before the clock starts. `bare` is the time to decode the same problems outside a run, for comparison. On a shared
+machine it varies by more than the overhead, which is why the overhead is timed inside a single run.
 """
 
 import argparse
@@ -23,25 +23,25 @@ from unmask.runs.prompt import read_prompt
 from unmask.tasks import task
 
 
-class Timed:
-    """A function and the seconds spent in it."""
+class Stopwatch:
+    """A function, and the seconds spent in it."""
 
     def __init__(self, inner):
         self.inner, self.seconds = inner, 0.0
 
-    def __call__(self, *words, **more):
+    def __call__(self, *args, **kwargs):
         began = time.perf_counter()
         try:
-            return self.inner(*words, **more)
+            return self.inner(*args, **kwargs)
         finally:
             self.seconds += time.perf_counter() - began
 
 
 def inside(grid: Grid, batch: int) -> tuple[float, float]:
-    """Seconds of one run: in the decoder, and in all."""
+    """Seconds of one run: spent decoding, and in total."""
     whole = Generation.outputs
-    timed = Timed(whole)
-    Generation.outputs = lambda self, *words, **more: timed(self, *words, **more)
+    timed = Stopwatch(whole)
+    Generation.outputs = lambda self, *args, **kwargs: timed(self, *args, **kwargs)
     try:
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
@@ -53,9 +53,9 @@ def inside(grid: Grid, batch: int) -> tuple[float, float]:
 
 def bare(grid: Grid, model: Model, batch: int) -> float:
     cell = grid.cells()[0]
-    made = task.make(cell.task)
-    prompts = [read_prompt(model, made.messages(problem)) for problem in grid.problems()[cell.task]]
-    generation = Generation(model, grid.settings(cell.decoder, cell.length, 0), key=made.key)
+    family = task.make(cell.task)
+    prompts = [read_prompt(model, family.messages(problem)) for problem in grid.problems()[cell.task]]
+    generation = Generation(model, grid.settings(cell.decoder, cell.length, 0), key=family.key)
     began = time.perf_counter()
     in_batches(generation, prompts, batch)
     return time.perf_counter() - began
@@ -70,14 +70,15 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=32)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
-    asked = parser.parse_args()
-    grid = make_grid([asked.model], [asked.task], [asked.decoder], [asked.length], limit=asked.limit)
+    args = parser.parse_args()
+    grid = make_grid([args.model], [args.task], [args.decoder], [args.length], limit=args.limit)
     model = worker.load(grid.models[0], grid.device, grid.dtype)
     worker.load = lambda *_, **__: model  # loaded once, outside the clock
-    for _ in range(asked.rounds):
-        decoding, total = inside(grid, asked.batch)
-        said = {"decoding": decoding, "rest": total - decoding, "overhead": (total - decoding) / decoding}
-        print(json.dumps(said | {"bare": bare(grid, model, asked.batch)}), flush=True)
+    for _ in range(args.rounds):
+        decoding, total = inside(grid, args.batch)
+        rest = total - decoding
+        seconds = {"decoding": decoding, "rest": rest, "overhead": rest / decoding}
+        print(json.dumps(seconds | {"bare": bare(grid, model, args.batch)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Decoders side by side on one model: accuracy by family, and who beats whom on the same problems.
+"""Decoders side by side on one model: accuracy per task, on the same problems.
 
     python benchmarks/tiny.py --model tiny --split test --problems 1000 --out results.jsonl
 
-One JSON line a task and decoder; `right` holds a character a problem, in the task's order.
+Writes one JSON line per task and decoder; `right` has one character per problem, in the task's order.
 """
 
 import argparse
@@ -35,35 +35,36 @@ def main() -> None:
     parser.add_argument("--precision", default="highest", help="of float32 products: highest, or high for TF32")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--out", type=Path, default=None)
-    asked = parser.parse_args()
-    torch.set_float32_matmul_precision(asked.precision)
-    model = load(asked.model, asked.device, torch.float32)
+    args = parser.parse_args()
+    torch.set_float32_matmul_precision(args.precision)
+    model = load(args.model, args.device, torch.float32)
     lines = []
-    for spec in asked.tasks.split():
+    for spec in args.tasks.split():
         name, length = spec.split("@")
-        made = task.make(name) if name.endswith("d1") else task.make(name, split=asked.split)
-        problems = list(islice(made.problems(), asked.problems))
-        for text in asked.decoders.split(";"):
+        family = task.make(name) if name.endswith("d1") else task.make(name, split=args.split)
+        problems = list(islice(family.problems(), args.problems))
+        for text in args.decoders.split(";"):
             chosen = decoder.make(text).resolved(int(length))
             began = time.perf_counter()
-            counted = tally(model, made, problems, chosen, int(length), asked.seed, asked.batch)
+            counted = tally(model, family, problems, chosen, int(length), args.seed, args.batch)
             line = {
-                "task": task.spec(made),
+                "task": task.spec(family),
                 "decoder": decoder.spec(chosen),
                 "length": int(length),
-                "seed": asked.seed,
+                "seed": args.seed,
                 "problems": len(problems),
                 "accuracy": round(100 * counted.accuracy, 2),
                 "rows": counted.rows,
                 "seconds": round(time.perf_counter() - began, 1),
-                "device": asked.device,
-                "precision": asked.precision,
+                "device": args.device,
+                "precision": args.precision,
                 "right": "".join("01"[right] for right in counted.right),
             }
             print(name, length, text, line["accuracy"], line["rows"], line["seconds"], flush=True)
             lines.append(json.dumps(line) + "\n")
-            if asked.out:
-                asked.out.write_text("".join(lines))
+            if args.out:
+                args.out.write_text("".join(lines))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,7 @@ from jaxtyping import install_import_hook
 # Before anything imports unmask. Tasks hold no tensor, and their interpreter would be checked at every step.
 ROOMS = (
     "api",
+    "bench",
     "cli",
     "compat",
     "core",

@@ -26,7 +26,7 @@ app = typer.Typer(
 
 # Each with the first sentence of its help, so that the list of them can be shown without loading any.
 COMMANDS = {
-    "bench": "Measure the plain loop and ours in one run, in turns.",
+    "bench": "Measure the published loops and this package's decoders in turn, on the same weights and prompts.",
     "demo": "Join the numbers to reach the target: what low-confidence remasking and Order-Token Search answer, at "
     "what cost.",
     "env": "Versions, device, determinism, sandbox and data found, for a report of what ran where.",

@@ -1,8 +1,9 @@
-"""`unmask bench`: seconds, rows and memory against the plain loop, side by side."""
+"""`unmask bench`: seconds, rows and memory of each decoder beside the published loops."""
 
 import json as jsons
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,55 +11,61 @@ import torch
 import typer
 
 from unmask import api
+from unmask.bench import display
+from unmask.bench.cases import Plan, Sizes, read_sweep
+from unmask.bench.contenders import choose
+from unmask.bench.runner import Runner
+from unmask.bench.subject import Subject
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.errors import UnmaskError
-from unmask.report import bench as report
 from unmask.report import figures, formats
-from unmask.runs.bench.bed import Bed
-from unmask.runs.bench.bench import Bench
-from unmask.runs.bench.contenders import CONTENDERS, usual
-from unmask.runs.bench.plan import Plan, Sizes, choose, read_sweep
+from unmask.runs.store import write_whole
 
-PROMPT, SHAPE_LENGTH = 160, 256  # of random shapes, where nobody says
+PROMPT, SHAPE_LENGTH, LENGTH = 160, 256, 64  # defaults: the first two for random weights, the last for models
 
 
 @app.command()
 def bench(
     shape: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Random weights of this shape, such as llada-8b; no files.")
+        str | None, typer.Option(metavar="NAME", help="Random weights of this shape, such as llada-8b; needs no files.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="MODEL", help="A model by name; tiny without either.")
+        str | None, typer.Option("--model", "-m", metavar="MODEL", help="A model by name. Default: tiny.")
     ] = None,
     length: options.Length = None,
     prompt: Annotated[
-        int | None, typer.Option(metavar="N", help="Tokens of random prompts; a model is else given Countdown.")
+        int | None,
+        typer.Option(metavar="N", help="Tokens of random prompts. Default: Countdown problems, 160 for a shape."),
     ] = None,
-    block: Annotated[int, typer.Option(metavar="N", help="Masks a block.")] = 32,
-    steps: Annotated[int | None, typer.Option(metavar="N", help="In all; half the masks without it.")] = None,
+    block: Annotated[int, typer.Option(metavar="N", help="Masks per block.")] = 32,
+    steps: Annotated[int | None, typer.Option(metavar="N", help="Steps in total. Default: half the masks.")] = None,
     beams: Annotated[int, typer.Option(metavar="K", help="Rows of the search.")] = 4,
-    temperature: Annotated[float, typer.Option(metavar="T", help="Of the search's draws.")] = 0.4,
-    problems: Annotated[int, typer.Option("--problems", "-n", metavar="N", help="Decoded together by ours.")] = 1,
-    repeat: Annotated[int, typer.Option(metavar="N", help="Measured rounds, after one to warm up.")] = 3,
+    temperature: Annotated[float, typer.Option(metavar="T", help="Temperature of the search's draws.")] = 0.4,
+    problems: Annotated[
+        int, typer.Option("--problems", "-n", metavar="N", help="Problems; the published loops take them one by one.")
+    ] = 1,
+    repeat: Annotated[int, typer.Option(metavar="N", help="Measured rounds, after a warm-up.")] = 3,
     sweep: Annotated[
         list[str] | None, typer.Option(metavar="AXIS", help="beams, length or problems, or beams=2,4,8; repeatable.")
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Measure this contender; repeatable. All without it.")
+        list[str] | None, typer.Option(metavar="NAME", help="Measure only this contender; repeatable.")
     ] = None,
-    limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Begin nothing after so long.")] = None,
+    limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Start no run after this many seconds.")
+    ] = None,
     seed: options.Seed = 0,
-    note: Annotated[str, typer.Option(metavar="TEXT", help="Kept with the results.")] = "",
+    note: Annotated[str, typer.Option(metavar="TEXT", help="A remark kept with the results.")] = "",
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Results as JSON, rewritten after every run.")
+        Path | None, typer.Option(metavar="FILE", help="Write the results as JSON, again after every run.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="A plot, .svg or .png.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot, .svg or .png.")] = None,
     device: options.Device = None,
     dtype: options.Dtype = None,
     json: options.Json = False,
 ) -> None:
-    """Measure the plain loop and ours in one run, in turns.
+    """Measure the published loops and this package's decoders in turn, on the same weights and prompts.
 
     \b
     Examples:
@@ -73,38 +80,28 @@ def bench(
             api.check_writable(path)
     kind = figures.kind_of(plot) if plot is not None else ""
     sweeps = tuple(map(read_sweep, sweep or ()))
-    length, prompt = (length or SHAPE_LENGTH, prompt or PROMPT) if shape else (length or 64, prompt)
+    length, prompt = (length or SHAPE_LENGTH, prompt or PROMPT) if shape else (length or LENGTH, prompt)
     sizes = Sizes(problems, prompt, length, block, steps, beams, temperature)
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    contenders = choose(only or (), tuple(CONTENDERS), usual(torch.device(place)))
+    contenders = choose(only or (), torch.device(place))
     plan = Plan(sizes, contenders, sweeps, repeat, limit=limit, seed=seed)
-    bed = Bed.of_shape(shape, place, dtype) if shape else Bed.of_model(api.load(model or options.MODEL, place, dtype))
-    found = Bench(plan, bed, Teller(), Saver(out), note)()
-    if plot is not None:
-        figures.keep(report.draw(found, kind), plot)
-    if json:
-        print(jsons.dumps(found, ensure_ascii=False))
+    if shape:
+        subject = Subject.of_shape(shape, place, dtype)
     else:
-        formats.terminal(report.tables(found), formats.console(wide=not sys.stdout.isatty()))
+        subject = Subject.of_model(api.load(model or options.MODEL, place, dtype))
+    results = Runner(plan, subject, partial(_show, time.monotonic()), partial(_save, out), note).run()
+    if plot is not None:
+        figures.keep(display.draw(results, kind), plot)
+    if json:
+        print(jsons.dumps(results, ensure_ascii=False))
+    else:
+        formats.terminal(display.tables(results), formats.console(wide=not sys.stdout.isatty()))
 
 
-class Teller:
-    """Progress: a line a result, on standard error."""
-
-    def __init__(self) -> None:
-        self.began = time.monotonic()
-
-    def __call__(self, line: str) -> None:
-        print(f"{time.monotonic() - self.began:7.1f} s  {line}", file=sys.stderr, flush=True)
+def _show(began: float, line: str) -> None:
+    print(f"{time.monotonic() - began:7.1f} s  {line}", file=sys.stderr, flush=True)
 
 
-class Saver:
-    def __init__(self, path: Path | None):
-        self.path = path
-
-    def __call__(self, found: dict[str, Any]) -> None:
-        """Whole or not at all: a run that is cut off leaves what it had."""
-        if self.path is not None:
-            part = self.path.with_suffix(self.path.suffix + ".part")
-            part.write_text(jsons.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            part.replace(self.path)
+def _save(path: Path | None, results: dict[str, Any]) -> None:
+    if path is not None:
+        write_whole(path, jsons.dumps(results, indent=1, ensure_ascii=False) + "\n")

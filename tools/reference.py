@@ -1,4 +1,4 @@
-"""`python -m unmask.cli.reference [FOLDER] [HELP]`: reference pages and help, written from the code (`make docs`)."""
+"""`python -m tools.reference [FOLDER] [HELP]`: docs/reference and the help of the command line, from the code."""
 
 import dataclasses
 import inspect
@@ -24,7 +24,7 @@ def pages() -> dict[str, str]:
 
 
 def api_page() -> str:
-    text = [NOTE, "# From Python\n", "Everything below is an attribute of `unmask`, found when it is first used.\n"]
+    text = [NOTE, "# From Python\n", "Everything below is an attribute of `unmask`, imported on first use.\n"]
     named = [(f"unmask.{name}", getattr(unmask, name)) for name in unmask.__all__ if name != "__version__"]
     for name, thing in [*named, ("unmask.compat.generate", compat.generate)]:
         text.append(f"## `{name}`\n")
@@ -38,7 +38,7 @@ def api_page() -> str:
 
 def commands_page() -> str:
     text = [NOTE, "# Commands\n"]
-    text.append("Answers go to standard output, everything else to standard error. Bad input ends with exit code 2.\n")
+    text.append("Answers go to standard output, everything else to standard error. Bad input exits with code 2.\n")
     for path, command in _commands("unmask", whole()):
         text.append(f"## `{path}`\n")
         text.append(_help(command.help or ""))
@@ -55,12 +55,12 @@ def decoders_page() -> str:
         "Write a decoder as `name(setting=value, …)`, for example `ots(beams=4, block=32)`.\n",
     ]
     for name in decoder:
-        one = describe(decoder, name)
-        also = f" (also `{'`, `'.join(one['aliases'])}`)" if one["aliases"] else ""
-        text.append(f"## `{name}`{also}\n\n{one['summary']}\n")
-        if one["settings"]:
+        about = describe(decoder, name)
+        also = f" (also `{'`, `'.join(about['aliases'])}`)" if about["aliases"] else ""
+        text.append(f"## `{name}`{also}\n\n{about['summary']}\n")
+        if about["settings"]:
             text.append("| setting | default | meaning |\n|---|---|---|")
-            for setting in one["settings"]:
+            for setting in about["settings"]:
                 default = "" if setting["default"] is None else f"`{setting['default']}`"
                 text.append(
                     f"| `{setting['name']}: {_cell(setting['type'])}` | {default} | {_cell(setting['meaning'])} |"
@@ -78,7 +78,7 @@ def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _help(text: str) -> str:
-    """Click's `\\b` marks lines to be kept as they are: the examples."""
+    """Examples follow click's `\\b`, which keeps their lines as they are."""
     words, _, examples = inspect.cleandoc(text).partition("\b")
     lines = [line.strip() for line in examples.strip().splitlines() if line.strip() and "Examples:" not in line]
     shown = "```sh\n" + "\n".join(lines) + "\n```\n" if lines else ""
@@ -96,27 +96,27 @@ def _default(value: Any) -> str:
     return "" if value is None or value is False or callable(value) else f"`{value}`"
 
 
-def _class(made: type) -> str:
-    text = _paragraphs(made) + "\n"
-    if not dataclasses.is_dataclass(made):
+def _class(owner: type) -> str:
+    text = _paragraphs(owner) + "\n"
+    if not dataclasses.is_dataclass(owner):
         return text
-    comments = field_comments(made)
-    for field in dataclasses.fields(made):
+    comments = field_comments(owner)
+    for field in dataclasses.fields(owner):
         kind, meaning = comments.get(field.name, ("", ""))
         text += f"\n- `{field.name}: {kind}`" + (f" — {meaning}" if meaning else "")
-    for name, member in vars(made).items():
-        said = inspect.getdoc(member)
-        if said and not name.startswith("_") and (isinstance(member, property | classmethod) or callable(member)):
-            text += f"\n- `{name}{'' if isinstance(member, property) else '()'}` — {said.splitlines()[0]}"
+    for name, member in vars(owner).items():
+        doc = inspect.getdoc(member)
+        if doc and not name.startswith("_") and (isinstance(member, property | classmethod) or callable(member)):
+            text += f"\n- `{name}{'' if isinstance(member, property) else '()'}` — {doc.splitlines()[0]}"
     return text + "\n"
 
 
 def _paragraphs(thing: Any) -> str:
-    said = inspect.getdoc(thing) or ""
-    if inspect.isclass(thing) and (said.startswith(f"{thing.__name__}(") or not vars(thing).get("__doc__")):
-        said = sys.modules[thing.__module__].__doc__ or ""
-        return said.strip().splitlines()[0]
-    return said
+    doc = inspect.getdoc(thing) or ""
+    if inspect.isclass(thing) and (doc.startswith(f"{thing.__name__}(") or not vars(thing).get("__doc__")):
+        doc = sys.modules[thing.__module__].__doc__ or ""
+        return doc.strip().splitlines()[0]
+    return doc
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
@@ -130,8 +130,8 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
     return f"{name}(\n" + "\n".join(lines) + f"\n) -> {_annotation(inspect.signature(function).return_annotation)}"
 
 
-def _annotation(said: Any) -> str:
-    return said if isinstance(said, str) else re.sub(r"(\w+\.)+", "", getattr(said, "__name__", str(said)))
+def _annotation(hint: Any) -> str:
+    return hint if isinstance(hint, str) else re.sub(r"(\w+\.)+", "", getattr(hint, "__name__", str(hint)))
 
 
 def _value(value: Any) -> str:
@@ -143,28 +143,29 @@ def _cell(text: str) -> str:
 
 
 def helps() -> str:
-    """What every command says to --help, for those who ask before torch is loaded."""
+    """The --help of every command, so that it can be shown before torch is loaded."""
     group = whole()
     top = group.make_context("unmask", [], resilient_parsing=True)
-    known: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, command in group.commands.items():
         context = command.make_context(name, [], parent=top, resilient_parsing=True)
-        known[name] = _said(command, context)
-        for inner, one in getattr(command, "commands", {}).items():
-            known[f"{name} {inner}"] = _said(one, one.make_context(inner, [], parent=context, resilient_parsing=True))
-    return json.dumps(known, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        texts[name] = _help_text(command, context)
+        for inner, sub in getattr(command, "commands", {}).items():
+            inner_context = sub.make_context(inner, [], parent=context, resilient_parsing=True)
+            texts[f"{name} {inner}"] = _help_text(sub, inner_context)
+    return json.dumps(texts, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _said(command: Any, context: Any) -> str:
+def _help_text(command: Any, context: Any) -> str:
     context.terminal_width = 78
     return command.get_help(context)
 
 
-def main(folder: Path = FOLDER, known: Path = HELP) -> None:
+def main(folder: Path = FOLDER, help_file: Path = HELP) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")
-    known.write_text(helps(), encoding="utf-8")
+    help_file.write_text(helps(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,58 @@
+"""docs/performance.md shows what the stored benchmarks hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tools import performance
+from unmask.bench import display
+from unmask.bench.cases import Plan, Sizes
+from unmask.bench.display import Results
+from unmask.bench.runner import Runner
+from unmask.bench.subject import Subject
+from unmask.errors import UnmaskError
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    subject = Subject.of_shape("llada-nano", "cpu", "float32")
+    plan = Plan(Sizes(prompt=4, length=8, block=4, beams=2), ("plain-ots", "ots"), (("beams", (1, 2)),), repeat=2)
+    return json.loads(json.dumps(Runner(plan, subject, note="Measured in a test.").run()))
+
+
+def test_the_page_in_docs_is_what_its_data_gives(tmp_path: Path):
+    performance.main(DOCS / "data" / "bench", tmp_path / "performance.md", tmp_path)
+    kept = [DOCS / "performance.md", *sorted((DOCS / "data" / "bench").glob("*.svg"))]
+    for path in kept:
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), f"{path.name} is stale: run `make performance`"
+    assert len(list(tmp_path.iterdir())) == len(kept)
+
+
+def test_a_section_names_the_machine_the_command_and_every_contender(results: Results):
+    text = performance.section("nano", results)
+    assert f"## llada-nano on {results['machine']['device']}" in text
+    assert "Measured in a test." in text
+    assert "unmask bench --shape llada-nano --device cpu" in text
+    assert "--sweep beams=1,2" in text
+    for trial in results["trials"]:
+        assert f"| {trial['name']} |" in text
+    assert "2 of 2" not in text
+    assert "ots: the same tokens as the plain loop in 1 of 1 problems" in text
+    assert "of 16 draws are equal" in text
+
+
+def test_a_run_cut_off_early_still_makes_tables_and_a_plot(results: Results):
+    cut = {**results, "trials": results["trials"][:1], "ratios": {}, "growth": [], "savings": [], "same_tokens": {}}
+    assert [table.title for table in display.tables(cut)] == [display.title(cut)]
+    assert display.draw(cut, "svg") == display.draw(cut, "svg")
+
+
+def test_other_files_among_the_results_are_refused(tmp_path: Path):
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(UnmaskError, match=r"other\.json was not written by"):
+        performance.read(tmp_path)

@@ -1,0 +1,1 @@
+"""The benchmark: the published loops and this package's decoders on the same weights and prompts, measured in turn."""

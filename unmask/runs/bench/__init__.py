@@ -1,1 +1,0 @@
-"""Benchmarking: the plain loop and ours in one run, in turns, with what each computed."""
