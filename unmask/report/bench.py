@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from unmask.report.figures import COLOURS, MARKS, render
-from unmask.report.tables import Entry, Table
+from unmask.report.tables import Table
+from unmask.report.tables import TableCell as Entry
 
 Found = dict[str, Any]  # what `unmask bench --out` wrote
 KINDS = {"plain": "#999999", "exact": COLOURS[0], "approximate": COLOURS[1], "without": COLOURS[5]}

@@ -1,4 +1,4 @@
-"""Differences side by side, each with its interval: who is above whom, and how surely."""
+"""Differences side by side, each with its 95 % interval."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unmask.report.figures import COLOURS, MARKS, render
+from unmask.report.figures import points_with_errors, render
 from unmask.report.labels import visible
 
-SURE = 1.96  # standard errors to either side: 95 %
-ROOM = 0.7  # of a row's height, shared by its marks
+INTERVAL = 1.96  # standard errors to either side: 95 %
+SPREAD = 0.7  # of a row's height, shared by its marks
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One difference, a share."""
+    """One difference, as a share."""
 
     row: str
     series: str
@@ -24,7 +24,7 @@ class Mark:
 
 
 def forest(marks: Sequence[Mark], kind: str, title: str, axis: str) -> bytes:
-    """A row a rival, a mark a series, zero drawn through; as `svg` or `png`."""
+    """A row per rival, a mark per series and a line at zero; as `svg` or `png`."""
     rows = list(dict.fromkeys(mark.row for mark in marks))
     series = list(dict.fromkeys(mark.series for mark in marks))
 
@@ -32,19 +32,15 @@ def forest(marks: Sequence[Mark], kind: str, title: str, axis: str) -> bytes:
         axes = figure.subplots()
         axes.axvline(0, color="#808080", linewidth=1, linestyle="--")
         for place, name in enumerate(series):
-            mine = [mark for mark in marks if mark.series == name]
-            lift = ROOM * ((place + 0.5) / len(series) - 0.5)
-            axes.errorbar(
-                [100 * mark.difference for mark in mine],
-                [rows.index(mark.row) + lift for mark in mine],
-                xerr=[100 * SURE * (mark.error or 0.0) for mark in mine],
-                label=visible(name),
-                color=COLOURS[place % len(COLOURS)],
-                marker=MARKS[place % len(MARKS)],
-                linestyle="none",
-                markersize=5,
-                capsize=2,
-                elinewidth=0.8,
+            shown = [mark for mark in marks if mark.series == name]
+            shift = SPREAD * ((place + 0.5) / len(series) - 0.5)
+            points_with_errors(
+                axes,
+                place,
+                visible(name),
+                [100 * mark.difference for mark in shown],
+                [rows.index(mark.row) + shift for mark in shown],
+                xerr=[100 * INTERVAL * (mark.error or 0.0) for mark in shown],
             )
         axes.set_yticks(range(len(rows)), list(map(visible, rows)))
         axes.set_ylim(len(rows) - 0.5, -0.5)

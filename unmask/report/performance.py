@@ -13,7 +13,8 @@ from unmask.errors import UnmaskError
 from unmask.report import bench
 from unmask.report.bench import Found
 from unmask.report.formats import table_markdown
-from unmask.report.tables import Entry, Table
+from unmask.report.tables import Table
+from unmask.report.tables import TableCell as Entry
 
 DATA, PAGE = Path("docs/data/bench"), Path("docs/performance.md")
 HEAD = """<!-- Written by `make performance` from docs/data/bench: change what is there instead. -->

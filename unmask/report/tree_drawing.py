@@ -1,7 +1,8 @@
-"""A search as a picture, and as text for a terminal: a column a search, an arrow from parent to child.
+"""A search tree as a picture, and as text for a terminal: a column per search, an arrow from parent to child.
 
-Boxes hold what a candidate wrote, its total and what this search added to it. The path to the answer is coloured, what
-was pruned is pale. Another decoder's trace of the same prompt can stand beside it, cut where the search's blocks are.
+A box shows what a candidate wrote, its total score and how much of it this search added. The path to the answer is
+coloured and pruned candidates are pale. Another decoder's trace of the same prompt can be shown beside it, split at the
+search's blocks.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 from unmask.errors import UnmaskError
 from unmask.report.figures import keep, kind_of, render
 from unmask.report.labels import visible
-from unmask.report.lineage import Judge, Tree, children, grow
-from unmask.report.sheet import (
+from unmask.report.search_tree import Judge, Tree, children, read_tree
+from unmask.report.tree_layout import (
     CHAR,
     CHOSEN,
     EDGE,
@@ -28,8 +29,8 @@ from unmask.report.sheet import (
     PRUNED,
     SIZE,
     Box,
+    Layout,
     Look,
-    Sheet,
     heads,
     hundredths,
     lay_out,
@@ -43,26 +44,26 @@ MOST = 12  # searches in one picture
 def draw_tree(trace: Trace, path: str | PathLike[str], beside: Trace | None = None, judge: Judge | None = None) -> None:
     """Write the search's tree as SVG or PNG, by the path's suffix.
 
-    `beside` is another trace of the same prompt, such as low-confidence's; `judge` says of a finished answer whether it
-    is right, and has the last search's candidates marked.
+    `beside` is another trace of the same prompt, such as low-confidence's. `judge` says whether an answer is right; the
+    candidates of the last search are then marked.
     """
     kind = kind_of(path)
-    keep(tree_image(grow(trace, beside, judge), kind), path)
+    keep(tree_image(read_tree(trace, beside, judge), kind), path)
 
 
 def tree_image(tree: Tree, kind: str) -> bytes:
     if len(tree.searches) > MOST:
         raise UnmaskError(
-            f"a picture of {len(tree.searches)} searches cannot be read, {MOST} can: "
+            f"a picture of {len(tree.searches)} searches cannot be read, only up to {MOST}: "
             "choose a larger block, no interval, or the tree as text"
         )
-    sheet = lay_out(tree)
-    return render(lambda figure: _paint(figure, sheet), (sheet.width / 72, sheet.height / 72), kind)
+    layout = lay_out(tree)
+    return render(lambda figure: _paint(figure, layout), (layout.width / 72, layout.height / 72), kind)
 
 
 def describe_tree(trace: Trace, beside: Trace | None = None, judge: Judge | None = None, width: int = 100) -> str:
-    """The same tree for a terminal: ● leads to the answer, ○ was kept, · was pruned."""
-    return describe(grow(trace, beside, judge), width)
+    """The tree for a terminal: ● leads to the answer, ○ was kept, · was pruned."""
+    return describe(read_tree(trace, beside, judge), width)
 
 
 def describe(tree: Tree, width: int) -> str:
@@ -77,9 +78,9 @@ def describe(tree: Tree, width: int) -> str:
 
 
 def _branches(tree: Tree, search: int, parent: int | None, indent: str) -> Iterator[str]:
-    found = list(children(tree, search, parent))
-    for place, node in found:
-        final = place == found[-1][0]
+    nodes = list(children(tree, search, parent))
+    for place, node in nodes:
+        final = place == nodes[-1][0]
         sign = "●" if node.chosen else "○" if node.kept else "·"
         count = f"×{node.count}" if node.count > 1 else ""
         facts = " ".join(word for word in (scored(node), count, MARKS[node.right]) if word)
@@ -91,32 +92,32 @@ def _flat(text: str) -> str:
     return visible(text.strip("\n").replace("\n", "↵"))
 
 
-def _paint(figure: Any, sheet: Sheet) -> None:
+def _paint(figure: Any, layout: Layout) -> None:
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, sheet.width), ylim=(sheet.height, 0))
+    axes.set(xlim=(0, layout.width), ylim=(layout.height, 0))
     axes.axis("off")
-    tree = sheet.tree
+    tree = layout.tree
     _write(axes, EDGE, EDGE, visible(tree.title), weight="bold", size=SIZE + 1.5)
-    for number, (search, column) in enumerate(zip(tree.searches, sheet.columns, strict=True)):
+    for number, (search, column) in enumerate(zip(tree.searches, layout.columns, strict=True)):
         head, counts = heads(number, search)
         _write(axes, column[0].x, EDGE + 2 * LINE, head, weight="bold")
         _write(axes, column[0].x, EDGE + 3 * LINE, counts, colour="#606060")
-    _arrows(axes, sheet)
-    for box in (sheet.root, *(box for column in sheet.columns for box in column), *sheet.lane):
+    _arrows(axes, layout)
+    for box in (layout.root, *(box for column in layout.columns for box in column), *layout.lane):
         _draw_box(axes, box)
-    _legend(axes, sheet)
+    _legend(axes, layout)
 
 
-def _arrows(axes: Any, sheet: Sheet) -> None:
-    above = [sheet.root]
-    for column, search in zip(sheet.columns, sheet.tree.searches, strict=True):
+def _arrows(axes: Any, layout: Layout) -> None:
+    above = [layout.root]
+    for column, search in zip(layout.columns, layout.tree.searches, strict=True):
         pairs = [(above[node.parent or 0], box) for node, box in zip(search.nodes, column, strict=True)]
         for look in (PRUNED, KEPT, CHOSEN):  # the path to the answer lies on top
             for parent, box in pairs:
                 if box.look is look:
                     _arrow(axes, (parent.x + parent.width, parent.middle), (box.x, box.middle), look)
         above = column
-    for before, after in zip(sheet.lane[:-1], sheet.lane[1:], strict=True):
+    for before, after in zip(layout.lane[:-1], layout.lane[1:], strict=True):
         y = before.y + PAD + LINE
         _arrow(axes, (before.x + before.width, y), (after.x, y), OTHER)
 
@@ -152,8 +153,8 @@ def _frame(axes: Any, x: float, y: float, width: float, height: float, look: Loo
     )
 
 
-def _legend(axes: Any, sheet: Sheet) -> None:
-    x, y = EDGE, sheet.height - EDGE - 3 * LINE
+def _legend(axes: Any, layout: Layout) -> None:
+    x, y = EDGE, layout.height - EDGE - 3 * LINE
     for look, words in LEGEND:
         _frame(axes, x, y + 1, 14.0, LINE - 2, look)
         _write(axes, x + 19, y, words, colour="#404040")

@@ -1,7 +1,7 @@
-"""The tree a search grew, read from its trace: distinct candidates, whose children they are, which lived on.
+"""The tree of a search, read from its trace: distinct candidates, their parents, and which were kept.
 
-Candidates of one parent that wrote the same are one node, however often they were drawn; they may still differ in
-what was drawn for the masks they left, and so in their scores, of which a node shows the best.
+Candidates of one parent that wrote the same tokens are one node. Their completions, and so their scores, may still
+differ; a node shows the best score.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from unmask.errors import UnmaskError
 from unmask.report.labels import decoder_label
 from unmask.runs.trace import Trace
 
-VEIL, END = "░", "∎"  # stand for a mask and for the end of the text
-Judge = Callable[[str], bool]  # whether a finished answer is right
+MASK, END = "░", "∎"  # shown for a mask and for the end of the text
+Judge = Callable[[str], bool]  # whether an answer is right
 
 
 @dataclass(frozen=True)
 class Node:
     text: str  # from its first new token to its last
-    written: tuple[int, ...]  # the positions that are new since its parent
+    written: tuple[int, ...]  # the positions written since its parent
     tokens: tuple[int, ...]  # the whole row
-    parent: int | None  # its place in the search before; None for children of the prompt
+    parent: int | None  # its index in the previous search; None for children of the prompt
     score: float  # the best total of its copies
-    gain: float  # how much of it came with this search
+    gain: float  # the part of the score that this search added
     count: int  # how often it was drawn
-    kept: int  # how many of these lived on
-    chosen: bool = False  # whether the answer came of it
-    right: bool | None = None  # of finished candidates, where someone judged them
+    kept: int  # how many of them were kept
+    chosen: bool = False  # whether it leads to the answer
+    right: bool | None = None  # of complete candidates, if there is a judge
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchStep:
     step: int
-    nodes: tuple[Node, ...]  # by their parents' places, best first
+    nodes: tuple[Node, ...]  # by parent, best first
 
     @property
     def candidates(self) -> int:
@@ -54,12 +54,12 @@ class Search:
 
 @dataclass(frozen=True)
 class Beside:
-    """What another decoder wrote where the chosen path of the tree did."""
+    """What another decoder wrote at the positions of each search."""
 
     label: str
-    texts: tuple[str, ...]  # for each search
-    logp: tuple[float, ...]  # of what is in them, each token when it was written
-    met: tuple[str, ...]  # whether the search had it too: kept, pruned or never drawn
+    texts: tuple[str, ...]  # one per search
+    logp: tuple[float, ...]  # of those texts, each token when it was written
+    met: tuple[str, ...]  # whether the search kept it, pruned it or never drew it
     right: bool | None
 
 
@@ -68,18 +68,18 @@ class Tree:
     title: str
     prompt: str
     answer: str
-    searches: tuple[Search, ...]
+    searches: tuple[SearchStep, ...]
     beside: Beside | None
 
 
-def grow(trace: Trace, beside: Trace | None = None, judge: Judge | None = None) -> Tree:
+def read_tree(trace: Trace, beside: Trace | None = None, judge: Judge | None = None) -> Tree:
     try:
-        return _grow(Reader(trace), None if beside is None else Reader(beside), judge)
+        return _read(Reader(trace), None if beside is None else Reader(beside), judge)
     except (KeyError, IndexError, TypeError) as error:
-        raise UnmaskError(f"the trace does not hold together: {type(error).__name__} {error}") from None
+        raise UnmaskError(f"the trace is incomplete or damaged: {type(error).__name__} {error}") from None
 
 
-def _grow(reader: Reader, beside: Reader | None, judge: Judge | None) -> Tree:
+def _read(reader: Reader, beside: Reader | None, judge: Judge | None) -> Tree:
     searches, trace = reader.searches(), reader.trace
     if judge is not None:
         searches[-1] = _judged(searches[-1], reader, judge)
@@ -88,10 +88,10 @@ def _grow(reader: Reader, beside: Reader | None, judge: Judge | None) -> Tree:
 
 
 @dataclass
-class Draft:
-    """Candidates of one parent that wrote the same."""
+class Sibling:
+    """Candidates of one parent that wrote the same tokens."""
 
-    above: Draft | None
+    parent: Sibling | None
     tokens: tuple[int, ...]
     scores: list[float] = field(default_factory=list)
     gains: list[float] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Draft:
 
 
 class Reader:
-    """A trace and its words."""
+    """A trace and the text of its tokens."""
 
     def __init__(self, trace: Trace):
         self.trace = trace
@@ -129,55 +129,55 @@ class Reader:
         """The row that was chosen."""
         return tuple(self.last.canvas.tokens[self.trace.end["chosen"]].tolist())
 
-    def searches(self) -> list[Search]:
-        above: list[Draft | None] = [None]  # of each row, the candidate it came from
-        scores, grown = [0.0], []
+    def searches(self) -> list[SearchStep]:
+        parents: list[Sibling | None] = [None]  # of each row, the candidate it came from
+        scores, steps = [0.0], []
         for frame in self.trace.replay():
             source = frame.canvas.source.tolist()
             if frame.branch is None:
-                above = [above[row] for row in source]
+                parents = [parents[row] for row in source]
             else:
-                drafts = _drafts(frame, above, scores)
+                siblings = _siblings(frame, parents, scores)
                 rows = map(tuple, frame.canvas.tokens.tolist())
-                above = [drafts[id(above[row]), tokens] for row, tokens in zip(source, rows, strict=True)]
-                grown.append((frame.step, list(drafts.values())))
+                parents = [siblings[id(parents[row]), tokens] for row, tokens in zip(source, rows, strict=True)]
+                steps.append((frame.step, list(siblings.values())))
             scores = frame.score.tolist()
-        if not grown:
-            raise UnmaskError(f"{self.label} did not search, so its trace holds no tree: trace ots(beams=4), say")
-        return self._finished(grown, above[self.trace.end["chosen"]])
+        if not steps:
+            raise UnmaskError(f"{self.label} did not search, so its trace has no tree: trace ots(beams=4), say")
+        return self._finished(steps, parents[self.trace.end["chosen"]])
 
-    def _finished(self, grown: list[tuple[int, list[Draft]]], chosen: Draft | None) -> list[Search]:
-        """From the last search to the first the chosen path is known, from the first to the last everyone's place."""
+    def _finished(self, steps: list[tuple[int, list[Sibling]]], chosen: Sibling | None) -> list[SearchStep]:
+        """The chosen path is followed from the last search back; places are known from the first search on."""
         path: set[int] = set()
         while chosen is not None:
             path.add(id(chosen))
-            chosen = chosen.above
+            chosen = chosen.parent
         searches, places = [], {id(None): -1}
-        for step, drafts in grown:
-            ranked = sorted(drafts, key=lambda one: (places[id(one.above)], -max(one.scores)))
-            nodes = tuple(self._node(one, places[id(one.above)], id(one) in path) for one in ranked)
-            searches.append(Search(step, nodes))
-            places = {id(one): place for place, one in enumerate(ranked)}
+        for step, siblings in steps:
+            ranked = sorted(siblings, key=lambda each: (places[id(each.parent)], -max(each.scores)))
+            nodes = tuple(self._node(each, places[id(each.parent)], id(each) in path) for each in ranked)
+            searches.append(SearchStep(step, nodes))
+            places = {id(each): place for place, each in enumerate(ranked)}
         return searches
 
-    def _node(self, draft: Draft, parent: int, chosen: bool) -> Node:
-        before = draft.above.tokens if draft.above else self.blank
-        written = tuple(place for place in self.holes if before[place] != draft.tokens[place])
-        best = max(range(len(draft.scores)), key=draft.scores.__getitem__)
+    def _node(self, sibling: Sibling, parent: int, chosen: bool) -> Node:
+        before = sibling.parent.tokens if sibling.parent else self.blank
+        written = tuple(place for place in self.holes if before[place] != sibling.tokens[place])
+        best = max(range(len(sibling.scores)), key=sibling.scores.__getitem__)
         return Node(
-            self.said(draft.tokens, written),
+            self.text(sibling.tokens, written),
             written,
-            draft.tokens,
-            None if draft.above is None else parent,
-            draft.scores[best],
-            draft.gains[best],
-            len(draft.scores),
-            draft.kept,
+            sibling.tokens,
+            None if sibling.parent is None else parent,
+            sibling.scores[best],
+            sibling.gains[best],
+            len(sibling.scores),
+            sibling.kept,
             chosen,
         )
 
-    def said(self, tokens: Sequence[int], places: Sequence[int]) -> str:
-        """The text between the first and last of these positions, up to the answer's end."""
+    def text(self, tokens: Sequence[int], places: Sequence[int]) -> str:
+        """The text from the first to the last of these positions, up to the end of the answer."""
         end = next((place for place in self.holes if tokens[place] in self.eos), len(tokens))
         if not places or places[0] > end:
             return END
@@ -185,52 +185,55 @@ class Reader:
         return self.words(span) + (END if end <= places[-1] else "")
 
     def answer(self, tokens: Sequence[int]) -> str:
-        """All that was written, as a grader would read it."""
+        """The whole answer, as a grader reads it."""
         written = [tokens[place] for place in self.holes]
         end = next((i for i, token in enumerate(written) if token in self.eos), len(written))
         return self.words(written[:end])
 
     def words(self, tokens: Sequence[int]) -> str:
         known: dict[str, str] = self.trace.end["words"]
-        return "".join(VEIL if token == self.mask else known.get(str(token), VEIL) for token in tokens)
+        return "".join(MASK if token == self.mask else known.get(str(token), MASK) for token in tokens)
 
 
-def _drafts(frame: Frame, above: Sequence[Draft | None], before: Sequence[float]) -> dict[tuple[int, Any], Draft]:
-    drafts: dict[tuple[int, Any], Draft] = {}
+def _siblings(
+    frame: Frame, parents: Sequence[Sibling | None], before: Sequence[float]
+) -> dict[tuple[int, Any], Sibling]:
+    siblings: dict[tuple[int, Any], Sibling] = {}
     branch = frame.branch
     assert branch is not None
     rows = map(tuple, branch.canvas.tokens.tolist())
     columns = (branch.parent.tolist(), rows, branch.score.tolist(), branch.kept.tolist())
     for parent, tokens, score, kept in zip(*columns, strict=True):
-        one = drafts.setdefault((id(above[parent]), tokens), Draft(above[parent], tokens))
-        one.scores.append(score)
-        one.gains.append(score - before[parent])
-        one.kept += kept
-    return drafts
+        same = siblings.setdefault((id(parents[parent]), tokens), Sibling(parents[parent], tokens))
+        same.scores.append(score)
+        same.gains.append(score - before[parent])
+        same.kept += kept
+    return siblings
 
 
-def _judged(search: Search, reader: Reader, judge: Judge) -> Search:
-    full = [reader.mask not in node.tokens for node in search.nodes]
-    right = [judge(reader.answer(node.tokens)) if ok else None for node, ok in zip(search.nodes, full, strict=True)]
-    nodes = tuple(replace(node, right=one) for node, one in zip(search.nodes, right, strict=True))
-    return replace(search, nodes=nodes)
+def _judged(search: SearchStep, reader: Reader, judge: Judge) -> SearchStep:
+    nodes = (
+        node if reader.mask in node.tokens else replace(node, right=judge(reader.answer(node.tokens)))
+        for node in search.nodes
+    )
+    return replace(search, nodes=tuple(nodes))
 
 
-def _beside(other: Reader, reader: Reader, searches: Sequence[Search], judge: Judge | None) -> Beside:
+def _beside(other: Reader, reader: Reader, searches: Sequence[SearchStep], judge: Judge | None) -> Beside:
     if (other.blank, other.mask) != (reader.blank, reader.mask):
         raise UnmaskError("the two traces answer different prompts or lengths: there is nothing to compare")
     final, logp = other.final, other.last.canvas.logp[other.trace.end["chosen"]].tolist()
     written = [search.path.written for search in searches]
     return Beside(
         other.label,
-        tuple(other.said(final, places) for places in written),
+        tuple(other.text(final, places) for places in written),
         tuple(sum(logp[place] for place in places) for places in written),
         tuple(_met(search, final, reader) for search in searches),
         None if judge is None else judge(other.answer(final)),
     )
 
 
-def _met(search: Search, final: Sequence[int], reader: Reader) -> str:
+def _met(search: SearchStep, final: Sequence[int], reader: Reader) -> str:
     same = [
         node
         for node in search.nodes
@@ -242,7 +245,7 @@ def _met(search: Search, final: Sequence[int], reader: Reader) -> str:
 
 
 def children(tree: Tree, search: int, parent: int | None) -> Iterator[tuple[int, Node]]:
-    """Of one node of the search before: their places and themselves."""
+    """The children of one node of the previous search, with their places."""
     if search < len(tree.searches):
         for place, node in enumerate(tree.searches[search].nodes):
             if node.parent == parent:
