@@ -84,7 +84,8 @@ def _evidence(head: dict[str, Any], path: Path, runs: dict[str, Any], measured: 
 
 
 def _part(plain: dict[str, Any]) -> Part:
-    return Part(**_tuples(plain) | {"methods": tuple(Method(**method) for method in plain["methods"])})
+    fields: dict[str, Any] = {"methods": tuple(Method(**method) for method in plain["methods"])}
+    return Part(**_tuples(plain) | fields)
 
 
 def _tuples(plain: dict[str, Any]) -> dict[str, Any]:

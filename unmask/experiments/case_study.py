@@ -56,7 +56,8 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
 
 def findings(evidence: Evidence) -> Findings:
     measured = evidence.measured
-    tree = read_tree(*(Trace(**measured[name]["trace"]) for name in ("ots", "low-confidence")))
+    search, path = (Trace(**measured[name]["trace"]) for name in ("ots", "low-confidence"))
+    tree = read_tree(search, path)
     body = [
         (evidence.label(name), " / ".join(output["text"].split("\n")), "✓" if output["right"] else "✗")
         for name, output in measured.items()

@@ -53,8 +53,8 @@ def _pack(candidate: Candidate) -> list[Any]:
 
 
 def _unpack(fields: list[Any]) -> Candidate:
-    *fields, right = fields
-    return Candidate(*fields, "", right, None)
+    problem, step, block, parent, draw, kept, scores, right = fields
+    return Candidate(problem, step, block, parent, draw, kept, scores, "", right, None)
 
 
 def findings(evidence: Evidence) -> Findings:

@@ -7,16 +7,16 @@ differ; a node shows the best score.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
-from unmask.core import Frame
+from unmask.core import Branch, Frame
 from unmask.errors import UnmaskError
 from unmask.report.labels import decoder_label
 from unmask.runs.trace import Trace
 
 MASK, END = "░", "∎"  # shown for a mask and for the end of the text
+Copy = tuple[float, float, bool]  # of a candidate: its score, what this search added to it, whether it was kept
 Judge = Callable[[str], bool]  # whether an answer is right
 
 
@@ -87,17 +87,6 @@ def _read(reader: Reader, beside: Reader | None, judge: Judge | None) -> Tree:
     return Tree(reader.title, trace.header["prompt"], trace.end["texts"][trace.end["chosen"]], tuple(searches), other)
 
 
-@dataclass
-class Sibling:
-    """Candidates of one parent that wrote the same tokens."""
-
-    parent: Sibling | None
-    tokens: tuple[int, ...]
-    scores: list[float] = field(default_factory=list)
-    gains: list[float] = field(default_factory=list)
-    kept: int = 0
-
-
 class Reader:
     """A trace and the text of its tokens."""
 
@@ -130,51 +119,30 @@ class Reader:
         return tuple(self.last.canvas.tokens[self.trace.end["chosen"]].tolist())
 
     def searches(self) -> list[SearchStep]:
-        parents: list[Sibling | None] = [None]  # of each row, the candidate it came from
-        scores, steps = [0.0], []
+        places: list[int | None] = [None]  # of each row, the node it came from in the latest search
+        scores, searches = [0.0], []
         for frame in self.trace.replay():
             source = frame.canvas.source.tolist()
             if frame.branch is None:
-                parents = [parents[row] for row in source]
+                places = [places[row] for row in source]
             else:
-                siblings = _siblings(frame, parents, scores)
+                above = searches[-1].nodes if searches else ()
+                nodes = [self._node(above, *group) for group in _grouped(frame.branch, places, scores)]
+                index = {(node.parent, node.tokens): place for place, node in enumerate(nodes)}
                 rows = map(tuple, frame.canvas.tokens.tolist())
-                parents = [siblings[id(parents[row]), tokens] for row, tokens in zip(source, rows, strict=True)]
-                steps.append((frame.step, list(siblings.values())))
+                places = [index[places[row], tokens] for row, tokens in zip(source, rows, strict=True)]
+                searches.append(SearchStep(frame.step, tuple(nodes)))
             scores = frame.score.tolist()
-        if not steps:
+        if not searches:
             raise UnmaskError(f"{self.label} did not search, so its trace has no tree: trace ots(beams=4), say")
-        return self._finished(steps, parents[self.trace.end["chosen"]])
+        return _marked(searches, places[self.trace.end["chosen"]])
 
-    def _finished(self, steps: list[tuple[int, list[Sibling]]], chosen: Sibling | None) -> list[SearchStep]:
-        """The chosen path is followed from the last search back; places are known from the first search on."""
-        path: set[int] = set()
-        while chosen is not None:
-            path.add(id(chosen))
-            chosen = chosen.parent
-        searches, places = [], {id(None): -1}
-        for step, siblings in steps:
-            ranked = sorted(siblings, key=lambda each: (places[id(each.parent)], -max(each.scores)))
-            nodes = tuple(self._node(each, places[id(each.parent)], id(each) in path) for each in ranked)
-            searches.append(SearchStep(step, nodes))
-            places = {id(each): place for place, each in enumerate(ranked)}
-        return searches
-
-    def _node(self, sibling: Sibling, parent: int, chosen: bool) -> Node:
-        before = sibling.parent.tokens if sibling.parent else self.blank
-        written = tuple(place for place in self.holes if before[place] != sibling.tokens[place])
-        best = max(range(len(sibling.scores)), key=sibling.scores.__getitem__)
-        return Node(
-            self.text(sibling.tokens, written),
-            written,
-            sibling.tokens,
-            None if sibling.parent is None else parent,
-            sibling.scores[best],
-            sibling.gains[best],
-            len(sibling.scores),
-            sibling.kept,
-            chosen,
-        )
+    def _node(self, above: Sequence[Node], parent: int | None, tokens: tuple[int, ...], copies: list[Copy]) -> Node:
+        before = self.blank if parent is None else above[parent].tokens
+        written = tuple(place for place in self.holes if before[place] != tokens[place])
+        score, gain, _ = max(copies, key=lambda copy: copy[0])
+        kept = sum(kept for _, _, kept in copies)
+        return Node(self.text(tokens, written), written, tokens, parent, score, gain, len(copies), kept)
 
     def text(self, tokens: Sequence[int], places: Sequence[int]) -> str:
         """The text from the first to the last of these positions, up to the end of the answer."""
@@ -195,20 +163,28 @@ class Reader:
         return "".join(MASK if token == self.mask else known.get(str(token), MASK) for token in tokens)
 
 
-def _siblings(
-    frame: Frame, parents: Sequence[Sibling | None], before: Sequence[float]
-) -> dict[tuple[int, Any], Sibling]:
-    siblings: dict[tuple[int, Any], Sibling] = {}
-    branch = frame.branch
-    assert branch is not None
+def _grouped(
+    branch: Branch, places: Sequence[int | None], before: Sequence[float]
+) -> list[tuple[int | None, tuple[int, ...], list[Copy]]]:
+    """Candidates of one parent that wrote the same tokens, by parent and best first."""
+    groups: dict[tuple[int | None, tuple[int, ...]], list[Copy]] = {}
     rows = map(tuple, branch.canvas.tokens.tolist())
     columns = (branch.parent.tolist(), rows, branch.score.tolist(), branch.kept.tolist())
     for parent, tokens, score, kept in zip(*columns, strict=True):
-        same = siblings.setdefault((id(parents[parent]), tokens), Sibling(parents[parent], tokens))
-        same.scores.append(score)
-        same.gains.append(score - before[parent])
-        same.kept += kept
-    return siblings
+        groups.setdefault((places[parent], tokens), []).append((score, score - before[parent], kept))
+    ranked = [(parent, tokens, copies) for (parent, tokens), copies in groups.items()]
+    return sorted(ranked, key=lambda group: (-1 if group[0] is None else group[0], -max(group[2])[0]))
+
+
+def _marked(searches: list[SearchStep], place: int | None) -> list[SearchStep]:
+    """The path to this node of the last search is marked as chosen."""
+    for step in reversed(range(len(searches))):
+        nodes = list(searches[step].nodes)
+        if place is not None:
+            nodes[place] = replace(nodes[place], chosen=True)
+            place = nodes[place].parent
+        searches[step] = replace(searches[step], nodes=tuple(nodes))
+    return searches
 
 
 def _judged(search: SearchStep, reader: Reader, judge: Judge) -> SearchStep:

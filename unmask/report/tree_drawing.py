@@ -8,13 +8,12 @@ search's blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from os import PathLike
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.report.figures import keep, kind_of, render
+from unmask.report.figures import render
 from unmask.report.labels import visible
-from unmask.report.search_tree import Judge, Tree, children, read_tree
+from unmask.report.search_tree import Tree, children
 from unmask.report.tree_layout import (
     CHAR,
     CHOSEN,
@@ -36,19 +35,8 @@ from unmask.report.tree_layout import (
     lay_out,
     scored,
 )
-from unmask.runs.trace import Trace
 
 MOST = 12  # searches in one picture
-
-
-def draw_tree(trace: Trace, path: str | PathLike[str], beside: Trace | None = None, judge: Judge | None = None) -> None:
-    """Write the search's tree as SVG or PNG, by the path's suffix.
-
-    `beside` is another trace of the same prompt, such as low-confidence's. `judge` says whether an answer is right; the
-    candidates of the last search are then marked.
-    """
-    kind = kind_of(path)
-    keep(tree_image(read_tree(trace, beside, judge), kind), path)
 
 
 def tree_image(tree: Tree, kind: str) -> bytes:
@@ -61,12 +49,8 @@ def tree_image(tree: Tree, kind: str) -> bytes:
     return render(lambda figure: _paint(figure, layout), (layout.width / 72, layout.height / 72), kind)
 
 
-def describe_tree(trace: Trace, beside: Trace | None = None, judge: Judge | None = None, width: int = 100) -> str:
-    """The tree for a terminal: ● leads to the answer, ○ was kept, · was pruned."""
-    return describe(read_tree(trace, beside, judge), width)
-
-
-def describe(tree: Tree, width: int) -> str:
+def describe(tree: Tree, width: int = 100) -> str:
+    """For a terminal: ● leads to the answer, ○ was kept, · was pruned."""
     lines = [_flat(tree.title), _flat(tree.prompt)]
     lines += [": ".join(heads(place, search)) for place, search in enumerate(tree.searches)]
     lines += ["", *_branches(tree, 0, None, "")]
