@@ -9,8 +9,8 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.errors import UnmaskError
 from unmask.report import formats
+from unmask.report.figures import keep
 from unmask.report.run_report import read_runs, run_report
 
 
@@ -40,20 +40,11 @@ def report(
     report = run_report(read_runs(folders), against, timing)
     for path, text in ((html, report.html), (markdown, report.markdown), (csv, report.csv)):
         if path is not None:
-            _write(path, text().encode("utf-8", "replace"))
+            keep(text().encode("utf-8", "replace"), path)
     if plots is not None:
         for name, image in report.images().items():
-            _write(plots / name, image, folder=True)
+            keep(image, plots / name, folder=True)
     if json:
         print(jsons.dumps(report.json(), ensure_ascii=False, allow_nan=False))
     else:
         formats.terminal(report.tables, formats.console(wide=not sys.stdout.isatty()))
-
-
-def _write(path: Path, content: bytes, folder: bool = False) -> None:
-    try:
-        if folder:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise UnmaskError(f"{str(path)!r} cannot be written: {error.strerror}") from None

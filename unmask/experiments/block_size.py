@@ -5,7 +5,7 @@ from __future__ import annotations
 from unmask.experiments.claims import Claim, all_hold, describe, judge
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Experiment, Findings
-from unmask.experiments.methods import Method, Part, selected, single_part
+from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.setup import Setup
 from unmask.report.gather import Result, mean_by_problem
@@ -19,16 +19,13 @@ LENGTH = 128  # of the paper
 
 def parts(setup: Setup) -> list[Part]:
     """Powers of two, and the whole answer; block 1 writes one token per step, the others two."""
-    if not setup.chosen(BENCHMARK):
-        return []
-    length = setup.at(BENCHMARK, LENGTH)
+    return single_parts(setup, [BENCHMARK], LENGTH, lambda length: selected(setup, _methods(setup, length)))
+
+
+def _methods(setup: Setup, length: int) -> list[Method]:
+    sizes = [*(2**power for power in range(length.bit_length()) if 2**power < length), length]
     search = f"beams={setup.beams}, temperature={setup.temperature}"
-    methods = [Method(f"block-{size}", str(size), f"ots({search}, block={size})") for size in sizes(length)]
-    return [single_part(setup, BENCHMARK, selected(setup, methods), length)]
-
-
-def sizes(length: int) -> list[int]:
-    return [*(2**power for power in range(length.bit_length()) if 2**power < length), length]
+    return [Method(f"block-{size}", str(size), f"ots({search}, block={size})") for size in sizes]
 
 
 def findings(evidence: Evidence) -> Findings:

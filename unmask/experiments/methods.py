@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from unmask.errors import UnmaskError, nearest
@@ -90,17 +90,27 @@ def table_parts(
     return parts
 
 
-def single_part(setup: Setup, benchmark: str, methods: Iterable[Method], length: int, samples: int = 1) -> Part:
-    """One benchmark at one length, with the smaller number of problems."""
-    return Part(
-        name=benchmark.lower() + ("-drawn" if samples > 1 else ""),
-        benchmark=benchmark,
-        task=setup.tasks[benchmark],
-        methods=tuple(methods),
-        lengths=(length,),
-        limit=setup.few,
-        samples=samples,
-    )
+def single_parts(
+    setup: Setup,
+    benchmarks: Iterable[str],
+    published: int,
+    methods: Callable[[int], Iterable[Method]],
+    samples: int = 1,
+) -> list[Part]:
+    """A part per benchmark at one length, the paper's unless the setup has its own, with few problems."""
+    lengths = {benchmark: setup.at(benchmark, published) for benchmark in setup.chosen(*benchmarks)}
+    return [
+        Part(
+            name=benchmark.lower() + ("-drawn" if samples > 1 else ""),
+            benchmark=benchmark,
+            task=setup.tasks[benchmark],
+            methods=tuple(methods(length)),
+            lengths=(length,),
+            limit=setup.few,
+            samples=samples,
+        )
+        for benchmark, length in lengths.items()
+    ]
 
 
 def selected(setup: Setup, methods: Iterable[Method]) -> list[Method]:

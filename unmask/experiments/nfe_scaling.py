@@ -8,7 +8,7 @@ from unmask.core import decoder
 from unmask.experiments.claims import Claim, judge
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Experiment, Findings
-from unmask.experiments.methods import Method, Part, selected, single_part
+from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.setup import Setup
 from unmask.report.gather import Result, result_of_votes
@@ -25,8 +25,6 @@ Sweeps = dict[str, dict[int, Result]]  # by method, then by beams or samples
 
 def parts(setup: Setup) -> list[Part]:
     """Votes are counted over stored samples: a vote of n takes the first n of them."""
-    if not setup.chosen(BENCHMARK):
-        return []
     length, temperature = setup.at(BENCHMARK, LENGTH), f"temperature={setup.temperature}"
     beams = [k for k in BEAMS if k <= setup.most_beams]
     searches = [Method(f"ots-{k}", f"OTS, {k} beams", f"ots(beams={k}, {temperature})") for k in beams]
@@ -36,12 +34,12 @@ def parts(setup: Setup) -> list[Part]:
         Method("random", "Random", f"random({temperature})"),
     ]
     most = max(decoder.make(method.spec).rows(length) for method in searches)
+    parts = single_parts(setup, [BENCHMARK], LENGTH, lambda _: selected(setup, searches))
     sampled = []
     for path in paths:
         samples = max(1, round(most / decoder.make(path.spec).rows(length)))
-        part = single_part(setup, BENCHMARK, [path], length, samples)
-        sampled.append(replace(part, name=f"{BENCHMARK.lower()}-{path.name}"))
-    return [single_part(setup, BENCHMARK, selected(setup, searches), length), *sampled]
+        sampled += [replace(part, name=f"{part.name}-{path.name}", methods=(path,), samples=samples) for part in parts]
+    return parts + sampled
 
 
 def findings(evidence: Evidence) -> Findings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unmask.experiments.claims import Claim, judge
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Experiment, Findings
-from unmask.experiments.methods import Method, Part, selected, single_part
+from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.setup import Setup
 from unmask.report.gather import passes
@@ -18,11 +18,7 @@ RIVALS = ("random", "ar")
 
 
 def parts(setup: Setup) -> list[Part]:
-    lengths = {benchmark: setup.at(benchmark, LENGTH) for benchmark in setup.chosen(*setup.passes)}
-    return [
-        single_part(setup, benchmark, selected(setup, _methods(length)), length, setup.samples)
-        for benchmark, length in lengths.items()
-    ]
+    return single_parts(setup, setup.passes, LENGTH, lambda at: selected(setup, _methods(at)), setup.samples)
 
 
 def _methods(length: int) -> list[Method]:

@@ -5,7 +5,6 @@ Not in the paper: it asks why pruning works where it does.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -13,10 +12,10 @@ from unmask.core import decoder
 from unmask.experiments.claims import Claim
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Experiment, Findings
-from unmask.experiments.methods import Part, pick, single_part
+from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
-from unmask.report.quality import Quality, qualities, quality_image, quality_table
+from unmask.report.quality import Quality, qualities, quality_plot, quality_table
 from unmask.runs.candidates import BATCH, Candidate, Study
 from unmask.runs.generation import Generation
 from unmask.runs.settings import Settings
@@ -29,8 +28,7 @@ INTERVAL = 1.96  # standard errors
 
 
 def parts(setup: Setup) -> list[Part]:
-    benchmarks = setup.chosen(*BENCHMARKS)
-    return [single_part(setup, each, pick(setup, "ots"), setup.at(each, LENGTH)) for each in benchmarks]
+    return single_parts(setup, BENCHMARKS, LENGTH, lambda _: pick(setup, "ots"))
 
 
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
@@ -58,17 +56,14 @@ def _unpack(fields: list[Any]) -> Candidate:
 
 
 def findings(evidence: Evidence) -> Findings:
-    measured = {benchmark: qualities(map(_unpack, drawn)) for benchmark, drawn in evidence.measured.items()}
-    return Findings(
-        [quality_table(each, f"{evidence.title(name)} · right above wrong, AUC") for name, each in measured.items()],
-        [_claim(evidence.shown(name), each) for name, each in measured.items()],
-        pictures={
-            f"score-quality-{name.lower()}": partial(
-                quality_image, each, title=f"{evidence.setup.model} · {evidence.setup.tasks[name]}"
-            )
-            for name, each in measured.items()
-        },
-    )
+    tables, claims, plots = [], [], []
+    for benchmark, candidates in evidence.measured.items():
+        measured = qualities(map(_unpack, candidates))
+        tables.append(quality_table(measured, f"{evidence.title(benchmark)} · right above wrong, AUC"))
+        claims.append(_claim(evidence.shown(benchmark), measured))
+        title = f"{evidence.setup.model} · {evidence.setup.tasks[benchmark]}"
+        plots.append(quality_plot(measured, f"score-quality-{benchmark.lower()}", title))
+    return Findings(tables, claims, plots)
 
 
 def _claim(name: str, measured: list[Quality]) -> Claim:

@@ -55,17 +55,12 @@ class Setup:
         return list(by_task.values())
 
 
+GENERATED = {"GSM8K": "mini-gsm", "MATH500": "mini-math", "Countdown": "countdown", "HumanEval": "mini-code"}
+
 # τ of `tiny` was chosen on validation problems (docs/tiny.md); its answers fit into these lengths.
 TINY = Setup(
     model="tiny",
-    tasks={
-        "GSM8K": "mini-gsm",
-        "MATH500": "mini-math",
-        "Countdown": "countdown",
-        "HumanEval": "mini-code",
-        "MBPP": "mini-code",
-        "Sudoku": "sudoku",
-    },
+    tasks=GENERATED | {"MBPP": "mini-code", "Sudoku": "sudoku"},
     axis=(32, 64, 96, 128),
     tabled=None,
     own=dict.fromkeys(BENCHMARKS, 64),
@@ -77,12 +72,7 @@ TINY = Setup(
     few=256,
     prompt=60,
     sizes={},
-    tuning={
-        "GSM8K": "mini-gsm(split=validation)",
-        "MATH500": "mini-math(split=validation)",
-        "Countdown": "countdown(split=validation)",
-        "HumanEval": "mini-code(split=validation)",
-    },
+    tuning={benchmark: f"{task}(split=validation)" for benchmark, task in GENERATED.items()},
 )
 
 PUBLISHED = Setup(

@@ -38,34 +38,25 @@ def _benchmark(evidence: Evidence, benchmark: str) -> Table:
 
 
 def _claims(evidence: Evidence) -> list[Claim]:
+    hard = [benchmark for benchmark in evidence.benchmarks if benchmark != "GSM8K"]
+    names = ", ".join(map(evidence.shown, hard))
+    best = [_best(evidence, evidence.shown(benchmark), [benchmark]) for benchmark in hard]
     shown = {benchmark: evidence.shown(benchmark) for benchmark in evidence.benchmarks}
-    hard = [benchmark for benchmark in shown if benchmark != "GSM8K"]
-    names = ", ".join(shown[benchmark] for benchmark in hard)
+    gains = {
+        f"OTS is above low-confidence on {name} (paper, {benchmark}: +{GAINS[benchmark]})": benchmark
+        for benchmark, name in shown.items()
+    }
+    others = {
+        "OTS is above the vote over low-confidence samples, at equal cost": "low-confidence-vote",
+        "OTS is above AR with beam search": "ar-beam",
+        **{f"{evidence.label(name)} is below OTS": name for name in ABLATIONS},
+    }
     return [
         _best(evidence, "OTS has the best average of all methods", evidence.benchmarks),
-        all_hold(
-            f"OTS is the best on {names} (paper: MATH500, Countdown, HumanEval)",
-            [_best(evidence, shown[benchmark], [benchmark]) for benchmark in hard],
-        ),
+        all_hold(f"OTS is the best on {names} (paper: MATH500, Countdown, HumanEval)", best),
         above(evidence, "OTS is above low-confidence on average (paper: +5.4)", "ots", "low-confidence"),
-        *(
-            above(
-                evidence,
-                f"OTS is above low-confidence on {name} (paper, {benchmark}: +{GAINS[benchmark]})",
-                "ots",
-                "low-confidence",
-                [benchmark],
-            )
-            for benchmark, name in shown.items()
-        ),
-        above(
-            evidence,
-            "OTS is above the vote over low-confidence samples, at equal cost",
-            "ots",
-            "low-confidence-vote",
-        ),
-        above(evidence, "OTS is above AR with beam search", "ots", "ar-beam"),
-        *(above(evidence, f"{evidence.label(name)} is below OTS", "ots", name) for name in ABLATIONS),
+        *(above(evidence, text, "ots", "low-confidence", [benchmark]) for text, benchmark in gains.items()),
+        *(above(evidence, text, "ots", rival) for text, rival in others.items()),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unmask.experiments.claims import Claim, above
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Experiment, Findings
-from unmask.experiments.methods import Method, Part, selected, single_part
+from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.paper_tables import averages, benchmark_table, paired_table
 from unmask.experiments.setup import Setup
@@ -22,10 +22,7 @@ def parts(setup: Setup) -> list[Part]:
         Method("order-search", "Order search", f"order-search(beams={BEAMS})"),
         Method("ots", "Order-Token Search", f"ots(beams={beams}, temperature={setup.temperature})"),
     ]
-    return [
-        single_part(setup, benchmark, selected(setup, methods), setup.at(benchmark, LENGTH))
-        for benchmark in setup.chosen(*BENCHMARKS)
-    ]
+    return single_parts(setup, BENCHMARKS, LENGTH, lambda _: selected(setup, methods))
 
 
 def findings(evidence: Evidence) -> Findings:

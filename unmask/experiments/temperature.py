@@ -7,7 +7,7 @@ from dataclasses import replace
 from unmask.experiments.claims import above
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Experiment, Findings
-from unmask.experiments.methods import Method, Part, selected, single_part
+from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.paper_tables import benchmark_table, paired_table
 from unmask.experiments.setup import Setup
@@ -19,16 +19,14 @@ BEAMS = 5
 
 def parts(setup: Setup) -> list[Part]:
     """With one beam a search is a plain path."""
-    if not setup.chosen(BENCHMARK):
-        return []
     temperature, beams = setup.temperature, min(BEAMS, setup.most_beams)
     methods = [
         Method("greedy", "K=1, τ=0", "ots(beams=1, temperature=0.0)"),
         Method("sampled", f"K=1, τ={temperature}", f"ots(beams=1, temperature={temperature})"),
         Method("ots", f"K={beams}, τ={temperature}", f"ots(beams={beams}, temperature={temperature})"),
     ]
-    part = single_part(setup, BENCHMARK, selected(setup, methods), setup.at(BENCHMARK, LENGTH))
-    return [replace(part, limit=setup.limit)]
+    parts = single_parts(setup, [BENCHMARK], LENGTH, lambda _: selected(setup, methods))
+    return [replace(part, limit=setup.limit) for part in parts]
 
 
 def findings(evidence: Evidence) -> Findings:

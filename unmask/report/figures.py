@@ -65,8 +65,11 @@ def kind_of(path: str | PathLike[str]) -> str:
     return suffix[1:]
 
 
-def keep(image: bytes, path: str | PathLike[str]) -> None:
+def keep(content: bytes, path: str | PathLike[str], folder: bool = False) -> None:
+    """Write a file, and with `folder` its folder."""
     try:
-        Path(path).write_bytes(image)
+        if folder:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(content)
     except OSError as error:
         raise UnmaskError(f"{str(path)!r} cannot be written: {error.strerror}") from None

@@ -17,9 +17,6 @@ from unmask.report.labels import visible
 from unmask.report.tables import BEST, SECOND, Table, TableCell
 
 _STYLES = {BEST: "bold", SECOND: "underline"}
-_CELL = ("model", "task", "task_version", "decoder", "spec", "vote", "length", "problems", "draws", "failed")
-_FIGURES = ("accuracy", "error", "score", "score_error", "rows", "distinct", "positions")
-_COLUMNS = (*_CELL, *_FIGURES)
 
 
 def terminal(tables: Sequence[Table], console: Console) -> None:
@@ -62,11 +59,12 @@ def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
     """One line per cell, figures unrounded; columns for pass@k and the comparison where there are any."""
     ks = sorted({int(k) for cell in cells for k in cell["pass"]})
     against = ("n", "difference", "low", "high", "better", "worse", "p") if any(c["against"] for c in cells) else ()
+    plain = [key for key in cells[0] if key not in ("pass", "against")]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_COLUMNS, *(f"pass@{k}" for k in ks), *(f"against_{word}" for word in against)])
+    writer.writerow([*plain, *(f"pass@{k}" for k in ks), *(f"against_{word}" for word in against)])
     for cell in cells:
-        figures = [cell[word] for word in _COLUMNS]
+        figures = [cell[word] for word in plain]
         figures += [cell["pass"].get(str(k)) for k in ks]
         figures += [(cell["against"] or {}).get(word) for word in against]
         writer.writerow(["" if value is None else value for value in figures])

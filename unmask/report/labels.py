@@ -25,15 +25,19 @@ def decoder_label(full: str, length: int) -> str:
 
 @cache
 def task_label(full: str) -> str:
-    return _shorten(full, lambda spec: task.spec(task.make(spec)))
+    return _shorten(full, lambda spec: _written_out(lambda: task.spec(task.make(spec))))
 
 
 @cache
 def meaning(spec: str, length: int) -> str | None:
     """A decoder's spec with every default written out for this length; None if it cannot be used at it."""
+    return _written_out(lambda: decoder.spec(decoder.make(spec).resolved(length)))
+
+
+def _written_out(spec: Callable[[], str]) -> str | None:
     try:
-        return decoder.spec(decoder.make(spec).resolved(length))
-    except UnmaskError:
+        return spec()
+    except (UnmaskError, ValueError, TypeError):
         return None
 
 
@@ -81,20 +85,16 @@ def _without(call: Call, keys: Iterable[str]) -> Call:
 
 
 def _shorten(full: str, read: Callable[[str], str | None]) -> str:
-    try:
-        call = parse(full)
-        if read(full) != full:
-            return full
-        return _text(_without_defaults(call, lambda trial: read(_text(trial)) == full))
-    except (UnmaskError, ValueError, TypeError):  # from another version, or a package that is not installed
+    if read(full) != full:  # from another version, or a package that is not installed
         return full
+    return _text(_without_defaults(parse(full), lambda trial: read(_text(trial)) == full))
 
 
 def _without_defaults(call: Call, same: Callable[[Call], bool]) -> Call:
     """Drop each setting whose absence changes nothing, then do the same inside those that stay."""
     for key in reversed(list(call.settings)):
         trial = Call(call.name, {name: value for name, value in call.settings.items() if name != key})
-        if _still(same, trial):
+        if same(trial):
             call = trial
     for key, value in call.settings.items():
         if value.settings:
@@ -105,13 +105,6 @@ def _without_defaults(call: Call, same: Callable[[Call], bool]) -> Call:
 
 def _with(call: Call, key: str, value: Call) -> Call:
     return Call(call.name, call.settings | {key: value})
-
-
-def _still(same: Callable[[Call], bool], trial: Call) -> bool:
-    try:
-        return same(trial)
-    except UnmaskError:
-        return False
 
 
 def _text(call: Call) -> str:

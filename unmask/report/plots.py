@@ -34,6 +34,7 @@ class Plot:
     level: tuple[str, float] | None = None  # a horizontal line: its label and height
     zero: bool = False  # the axis starts at zero
     shares: bool = True  # values are shares, shown in percent
+    ticks: tuple[str, ...] = ()  # names of x = 0, 1, 2 …; without them the axis is logarithmic
 
 
 def report_plots(groups: Sequence[Group]) -> list[Plot]:
@@ -96,16 +97,16 @@ def draw(plot: Plot, kind: str) -> bytes:
         axes = figure.subplots()
         times = 100 if plot.shares else 1
         for place, (label, points) in enumerate(plot.lines):
-            shift = 1.012 ** (place - (len(plot.lines) - 1) / 2)  # equal points would hide one another
+            shift = place - (len(plot.lines) - 1) / 2  # equal points would hide one another
             points_with_errors(
                 axes,
                 place,
                 labels.visible(label),
-                [point.x * shift for point in points],
+                [point.x + 0.14 * shift if plot.ticks else point.x * 1.012**shift for point in points],
                 [times * (point.estimate.value or 0.0) for point in points],
                 yerr=[times * (point.estimate.error or 0.0) for point in points],
                 linewidth=1.3,
-                linestyle="-",
+                linestyle="none" if plot.ticks else "-",
             )
         if plot.level is not None:
             label, height = plot.level
@@ -119,6 +120,17 @@ def draw(plot: Plot, kind: str) -> bytes:
 def _scale(axes: Any, plot: Plot) -> None:
     axes.set_title(labels.visible(plot.title), fontsize=10, loc="left")
     axes.set(xlabel=plot.x, ylabel=plot.y)
+    _x_ticks(axes, plot)
+    low, high = axes.get_ylim()
+    axes.set_ylim(0 if plot.zero else max(low, -2), min(high, 102) if plot.shares else high)
+
+
+def _x_ticks(axes: Any, plot: Plot) -> None:
+    if plot.ticks:
+        axes.set_xticks(range(len(plot.ticks)), plot.ticks)
+        axes.set_xlim(-0.6, len(plot.ticks) - 0.4)
+        axes.grid(axis="x", visible=False)
+        return
     axes.set_xscale("log", base=2)
     places = sorted({point.x for _, points in plot.lines for point in points})
     ticks: list[float] = []
@@ -129,8 +141,6 @@ def _scale(axes: Any, plot: Plot) -> None:
     axes.minorticks_off()
     if len(places) == 1:
         axes.set_xlim(places[0] / 2, places[0] * 2)
-    low, high = axes.get_ylim()
-    axes.set_ylim(0 if plot.zero else max(low, -2), min(high, 102) if plot.shares else high)
 
 
 def describe(plot: Plot) -> str:

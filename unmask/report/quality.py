@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from unmask.errors import UnmaskError
-from unmask.report.figures import keep, kind_of, points_with_errors, render
+from unmask.report.figures import keep, kind_of
+from unmask.report.plots import Plot, Point, draw
 from unmask.report.statistics import Estimate, estimate
 from unmask.report.tables import MISSING, Table
 from unmask.runs.candidates import SCORES, Candidate
@@ -149,39 +150,26 @@ def _figure(auc: Estimate, signed: bool = False) -> str:
     return text.replace("-", "−") + error
 
 
-def draw_quality(measured: Sequence[Quality], path: str | PathLike[str], title: str = "") -> None:
+def draw_quality(measured: Sequence[Quality], path: str | PathLike[str]) -> None:
     """Write the plot as SVG or PNG, by the path's suffix."""
-    keep(quality_image(measured, kind_of(path), title), path)
+    keep(draw(quality_plot(measured, "quality", ""), kind_of(path)), path)
 
 
-def quality_image(measured: Sequence[Quality], kind: str, title: str = "") -> bytes:
-    return render(lambda figure: _paint(figure, measured, title), (6.4, 3.8), kind, layout="constrained")
-
-
-def _paint(figure: Any, measured: Sequence[Quality], title: str) -> None:
-    axes = figure.subplots()
+def quality_plot(measured: Sequence[Quality], name: str, title: str) -> Plot:
     blocks = _blocks(measured)
-    axes.axhline(0.5, color="#808080", linewidth=1, linestyle="--")
-    axes.annotate("chance", (1, 0.5), xycoords=("axes fraction", "data"), ha="right", va="bottom", color="#606060")
-    scores = list(dict.fromkeys(each.score for each in measured))
-    for place, score in enumerate(scores):
-        known = {each.block: each.auc for each in measured if each.score == score and each.auc.value is not None}
-        shift = 0.14 * (place - (len(scores) - 1) / 2)
-        points_with_errors(
-            axes,
-            place,
-            score,
-            [blocks.index(block) + shift for block in known],
-            [auc.value or 0.0 for auc in known.values()],
-            yerr=[auc.error or 0.0 for auc in known.values()],
-            elinewidth=0.9,
-        )
+    lines: dict[str, list[Point]] = {}
+    for each in measured:
+        points = lines.setdefault(each.score, [])
+        if each.auc.value is not None:
+            points.append(Point(float(blocks.index(each.block)), each.auc))
     counts = {each.block: each.auc.n for each in measured if each.score == BASELINE}
-    axes.set_xticks(range(len(blocks)), [f"{_name(block)}\nn={counts[block]}" for block in blocks])
-    axes.set_xlim(-0.6, len(blocks) - 0.4)
-    axes.set(ylabel="AUC, right above wrong  (± standard error)")
-    axes.grid(axis="x", visible=False)
-    axes.set_title(title, fontsize=10, loc="left")
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(low, 0.4), max(min(high, 1.05), 0.6))
-    figure.legend(loc="outside lower left", ncols=len(scores))
+    return Plot(
+        name,
+        title,
+        "",
+        tuple((score, tuple(points)) for score, points in lines.items()),
+        y="AUC, right above wrong  (± standard error)",
+        level=("chance", 0.5),
+        shares=False,
+        ticks=tuple(f"{_name(block)}\nn={counts[block]}" for block in blocks),
+    )
