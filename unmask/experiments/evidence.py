@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from unmask.experiments.methods import TEN, Method, Part
@@ -33,25 +34,17 @@ class Evidence:
 
     def _group(self, benchmark: str) -> Group:
         records: dict[str, dict[int, list[Record]]] = {}
-        for part in self.parts:
-            for method in part.methods if part.benchmark == benchmark else ():
-                for length in part.lengths:
-                    drawn = self._records.get((part.name, meaning(method.spec, length) or method.spec, length))
-                    if drawn:
-                        records.setdefault(method.name, {}).setdefault(length, drawn)
-        lengths = {length for part in self.parts if part.benchmark == benchmark for length in part.lengths}
+        parts = [part for part in self.parts if part.benchmark == benchmark]
+        for part in parts:
+            drawn = _by_decoder(self.runs[part.name].records) if part.name in self.runs else {}
+            for method, length in product(part.methods, part.lengths):
+                cell = (meaning(method.spec, length) or method.spec, length)
+                if cell in drawn:
+                    records.setdefault(method.name, {}).setdefault(length, drawn[cell])
+        lengths = {length for part in parts for length in part.lengths}
         methods = [method for method in self.methods if method.name in records]
         series = [Series(method.label, records[method.name], name=method.name) for method in methods]
         return Group(self.setup.model, self.setup.tasks.get(benchmark, benchmark), sorted(lengths), series)
-
-    @cached_property
-    def _records(self) -> dict[tuple[str, str, int], list[Record]]:
-        """By part, decoder and length."""
-        records: dict[tuple[str, str, int], list[Record]] = {}
-        for part, run in self.runs.items():
-            for record in run.records:
-                records.setdefault((part, record.decoder, record.length), []).append(record)
-        return records
 
     @property
     def benchmarks(self) -> list[str]:
@@ -122,3 +115,11 @@ class Evidence:
     @cached_property
     def _comparisons(self) -> dict[tuple[Any, ...], Comparison | None]:
         return {}  # tables, figures and claims share them, and their bootstrap takes time
+
+
+def _by_decoder(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
+    """By decoder and length."""
+    cells: dict[tuple[str, int], list[Record]] = {}
+    for record in records:
+        cells.setdefault((record.decoder, record.length), []).append(record)
+    return cells

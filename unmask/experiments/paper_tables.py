@@ -7,7 +7,7 @@ from typing import Any
 
 from unmask.experiments.claims import chance, points
 from unmask.experiments.evidence import Evidence
-from unmask.report.forest import Mark, forest
+from unmask.report.forest import forest
 from unmask.report.gather import Quantity
 from unmask.report.plots import Plot, points_by_length
 from unmask.report.statistics import Difference
@@ -52,15 +52,12 @@ def paired_table(evidence: Evidence, after: str, quantity: Quantity = "right") -
 
 def paired_picture(evidence: Evidence, after: str, quantity: Quantity = "right") -> dict[str, Callable[[str], bytes]]:
     """The paired table as a figure."""
-    marks = [
-        Mark(label, column, each.value, each.error)
-        for label, differences, _ in _rivals(evidence, after, quantity)
-        for column, each in differences.items()
-        if each
-    ]
+    rivals = {label: row for label, row, _ in _rivals(evidence, after, quantity)}
+    rows = {label: {column: each for column, each in row.items() if each} for label, row in rivals.items()}
+    rows = {label: row for label, row in rows.items() if row}
     title = f"{evidence.setup.model} · {evidence.label(after)} minus each other method"
     axis = f"points of {NAMES[quantity]}"
-    return {evidence.experiment: lambda kind: forest(marks, kind, title, axis)} if marks else {}
+    return {evidence.experiment: lambda kind: forest(rows, kind, title, axis)} if rows else {}
 
 
 def length_plot(evidence: Evidence, benchmark: str, quantity: Quantity = "right", **style: Any) -> Plot:
