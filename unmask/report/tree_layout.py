@@ -116,7 +116,7 @@ def lay_out(tree: Tree) -> Layout:
     for column, search in zip(columns, tree.searches, strict=True):
         _stack(column, _wishes(column, [above[node.parent or 0] for node in search.nodes]), top, height)
         above = column
-    kept = [box.middle for box in columns[0] if box.look is not PRUNED]  # the prompt stands beside them
+    kept = [box.middle for box in columns[0] if box.look is not PRUNED]  # the prompt is centred on them
     root.y = max(top, sum(kept) / len(kept) - root.height / 2)
     bottom = top + height + 2 * LINE
     for box in lane:
