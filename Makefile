@@ -38,7 +38,7 @@ docs: $(STAMP)
 	$(BIN)/python -m tools.reference
 
 results: $(STAMP)
-	$(BIN)/python -m unmask.experiments.page
+	$(BIN)/python -m tools.results_page
 
 performance: $(STAMP)
 	$(BIN)/python -m tools.performance

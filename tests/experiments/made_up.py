@@ -1,4 +1,4 @@
-"""Records made up for experiments: how often each method is right is said, the rest follows from names."""
+"""Invented records of experiments: each method is right as often as a test says."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from unmask.core import decoder
 from unmask.experiments import find
-from unmask.experiments.cells import Method, Part
-from unmask.experiments.found import Found
-from unmask.experiments.setting import TINY, Setting
+from unmask.experiments.evidence import Evidence
+from unmask.experiments.methods import Method, Part
+from unmask.experiments.setup import TINY, Setup
 from unmask.runs.record import Measured, Record, Work
 from unmask.runs.store import Run
 from unmask.tasks import task
@@ -25,15 +25,16 @@ HEAD: dict[str, Any] = {
 }
 
 
-def setting(**changes: Any) -> Setting:
+def small(**changes: Any) -> Setup:
     return replace(TINY, seeds=(0, 1), samples=8, limit=120, few=120, **changes)
 
 
-def found(name: str, skill: Mapping[str, float], made: Setting | None = None, problems: int = 120) -> Found:
+def evidence(name: str, skill: Mapping[str, float], setup: Setup | None = None, problems: int = 120) -> Evidence:
     """A method that is not named is right half of the time; scores are 1 or 0."""
-    made = made or setting()
-    parts = find(name).parts(made)
-    return Found(name, made, parts, {part.name: run(part, skill, problems) for part in parts})
+    setup = setup or small()
+    parts = find(name).parts(setup)
+    runs = {part.name: run(part, skill, problems) for part in parts}
+    return Evidence(name, f"unmask reproduce {name}", setup, parts, runs)
 
 
 def run(part: Part, skill: Mapping[str, float], problems: int) -> Run:
@@ -45,13 +46,13 @@ def run(part: Part, skill: Mapping[str, float], problems: int) -> Run:
         for seed in part.seeds
         for sample in range(part.samples)
     ]
-    return Run(Path(part.name), HEAD, sorted(records, key=lambda one: one.name))
+    return Run(Path(part.name), HEAD, sorted(records, key=lambda record: record.name))
 
 
 @cache
 def written_out(spec: str, length: int) -> tuple[str, int]:
-    made = decoder.make(spec).resolved(length)
-    return decoder.spec(made), made.rows(length)
+    resolved = decoder.make(spec).resolved(length)
+    return decoder.spec(resolved), resolved.rows(length)
 
 
 @cache

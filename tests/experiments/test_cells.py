@@ -11,10 +11,9 @@ from tests.tasks.conftest import data  # noqa: F401  a fixture
 from unmask.core import decoder
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, find
-from unmask.experiments.cells import TEN, Part
-from unmask.experiments.methods import ten
-from unmask.experiments.plan import plan, totals
-from unmask.experiments.setting import PROBLEMS, PUBLISHED, TINY, setting_for
+from unmask.experiments.estimate import plan, totals
+from unmask.experiments.methods import TEN, Part, ten
+from unmask.experiments.setup import PROBLEMS, PUBLISHED, TINY, setup_for
 from unmask.tasks import task
 
 
@@ -24,10 +23,10 @@ def names(parts: list[Part]) -> set[tuple[str, str, int]]:
     }
 
 
-def test_every_experiment_has_cells_on_both_settings():
+def test_every_experiment_has_cells_in_both_setups():
     for experiment in EXPERIMENTS.values():
-        for setting in (TINY, PUBLISHED):
-            for part in experiment.parts(setting):
+        for setup in (TINY, PUBLISHED):
+            for part in experiment.parts(setup):
                 for method in part.methods:
                     for length in part.lengths:
                         assert decoder.make(method.spec).resolved(length).rows(length) > 0
@@ -94,7 +93,7 @@ def test_two_benchmarks_with_one_task_are_asked_once():
 
 
 def test_quick_is_small():
-    small = setting_for("tiny", quick=True)
+    small = setup_for("tiny", quick=True)
     for experiment in EXPERIMENTS.values():
         for part in experiment.parts(small):
             assert max(part.lengths) <= 64
@@ -106,20 +105,20 @@ def test_quick_is_small():
 
 
 def test_other_lengths_methods_and_benchmarks_can_be_asked_for():
-    asked = setting_for("tiny", lengths=[16, 24], benchmarks=["Countdown"], methods=["ots"], limit=3)
-    assert names(find("table-1").parts(asked)) == {("Countdown", "ots", 16), ("Countdown", "ots", 24)}
-    assert names(find("table-2").parts(asked)) == {("Countdown", "ots", 16)}
+    setup = setup_for("tiny", lengths=[16, 24], benchmarks=["Countdown"], methods=["ots"], limit=3)
+    assert names(find("table-1").parts(setup)) == {("Countdown", "ots", 16), ("Countdown", "ots", 24)}
+    assert names(find("table-2").parts(setup)) == {("Countdown", "ots", 16)}
     with pytest.raises(UnmaskError, match="did you mean 'Countdown'"):
-        setting_for("tiny", benchmarks=["countdown"])
+        setup_for("tiny", benchmarks=["countdown"])
     with pytest.raises(UnmaskError, match="did you mean 'ots'"):
-        find("table-1").parts(setting_for("tiny", methods=["otz"]))
+        find("table-1").parts(setup_for("tiny", methods=["otz"]))
     with pytest.raises(UnmaskError, match="did you mean 'table-1'"):
         find("table1")
 
 
 def test_the_plan_of_table_1_is_the_cluster_page_s_arithmetic():
-    lines = plan(find("table-1"), replace(PUBLISHED, seeds=(0,)), "cuda")
-    assert totals(lines)["hours"] == pytest.approx(422.0, rel=0.01)
+    cells = plan(find("table-1"), replace(PUBLISHED, seeds=(0,)), "cuda")
+    assert totals(cells)["hours"] == pytest.approx(422.0, rel=0.01)
 
 
 def test_the_numbers_of_problems_are_those_of_the_files(data: Path):  # noqa: F811
@@ -128,13 +127,13 @@ def test_the_numbers_of_problems_are_those_of_the_files(data: Path):  # noqa: F8
 
 
 def test_the_grid_chooses_on_other_problems_than_it_tests_on():
-    parts = [part for part in find("table-1").parts(setting_for("tiny", grid=True)) if " · " in part.benchmark]
+    parts = [part for part in find("table-1").parts(setup_for("tiny", grid=True)) if " · " in part.benchmark]
     assert len(parts) == 2 * 4
     for others, tested in zip(parts[::2], parts[1::2], strict=True):
         assert "split=validation" in others.task
         assert task.spec(task.make(tested.task)).count("split=test") == 1
         assert len(others.methods) == len(tested.methods) == 15
-    published = find("table-1").parts(setting_for("GSAI-ML/LLaDA-1.5", grid=True))
+    published = find("table-1").parts(setup_for("GSAI-ML/LLaDA-1.5", grid=True))
     assert {part.task for part in published if " · others" in part.benchmark} == {"gsm8k(split=train)"}
-    with pytest.raises(UnmaskError, match="nothing to choose on: known: GSM8K"):
-        find("table-1").parts(setting_for("GSAI-ML/LLaDA-1.5", grid=True, benchmarks=["MATH500"]))
+    with pytest.raises(UnmaskError, match="no problems to choose on: known: GSM8K"):
+        find("table-1").parts(setup_for("GSAI-ML/LLaDA-1.5", grid=True, benchmarks=["MATH500"]))

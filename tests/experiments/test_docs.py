@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from unmask.experiments import EXPERIMENTS
-from unmask.experiments.folder import read_packed
-from unmask.experiments.plan import plan, totals
-from unmask.experiments.setting import PUBLISHED
-from unmask.report.statistics import joint
+from unmask.experiments.archive import read_packed
+from unmask.experiments.estimate import plan, totals
+from unmask.experiments.setup import PUBLISHED
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reproduce.md").read_text("utf-8")
@@ -34,8 +33,8 @@ def test_every_experiment_is_told_of():
 
 
 def test_the_page_on_caches_says_what_the_records_say():
-    _, found = read_packed(DOCS / "data" / "results" / "approximations.jsonl.gz")
-    said = {
+    evidence = read_packed(DOCS / "data" / "results" / "approximations.jsonl.gz")
+    options = {
         "prefix": '`cache="prefix"`',
         "dual": '`cache="dual"`',
         "dual-8": '`cache="dual(refresh=8)"`',
@@ -44,14 +43,13 @@ def test_the_page_on_caches_says_what_the_records_say():
         "sure": "`ots(sure=0.9)`",
     }
     page = (DOCS / "caching.md").read_text("utf-8")
-    for method, option in said.items():
-        pairs = [found.compare(benchmark, "ots", method) for benchmark in found.benchmarks]
-        lost = joint([pair for pair in pairs if pair])
+    for method, option in options.items():
+        lost = evidence.difference(method, "ots")
         assert lost is not None
         assert lost.error is not None
         (row,) = [line for line in page.splitlines() if line.startswith(f"| {option} |")]
-        assert f"{100 * abs(lost.difference):.1f} ± {100 * lost.error:.1f}" in row
-        assert ("gained" in row) == (lost.difference > 0)
+        assert f"{100 * abs(lost.value):.1f} ± {100 * lost.error:.1f}" in row
+        assert ("gained" in row) == (lost.value > 0)
 
 
 def test_the_planned_hours_are_what_the_plan_says():

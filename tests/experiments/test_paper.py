@@ -38,14 +38,14 @@ def test_the_gains_over_low_confidence_are_those_of_the_abstract():
 
 
 def test_table_2_repeats_cells_of_table_1():
-    said = paper("table-2")
-    rows = paper("table-1")["models"][said["model"]]["ots"]["benchmarks"]
-    assert said["ots"] == [rows[benchmark][2] for benchmark in said["benchmarks"]]
+    published = paper("table-2")
+    rows = paper("table-1")["models"][published["model"]]["ots"]["benchmarks"]
+    assert published["ots"] == [rows[benchmark][2] for benchmark in published["benchmarks"]]
 
 
 def test_the_paper_s_vote_took_five_times_one_path():
-    said = paper("wall-time")
-    ratios = [vote / path for vote, path in zip(said["vote"], said["path"], strict=True)]
+    published = paper("wall-time")
+    ratios = [vote / path for vote, path in zip(published["vote"], published["path"], strict=True)]
     assert ratios == pytest.approx([5.0] * 4, abs=0.02)
 
 

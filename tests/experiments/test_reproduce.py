@@ -15,12 +15,12 @@ from tests.tasks.conftest import data  # noqa: F401  a fixture
 from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, find
-from unmask.experiments.bench import Bench
+from unmask.experiments.archive import pack_folder, read, read_packed
+from unmask.experiments.estimate import plan, totals
 from unmask.experiments.experiment import Findings
-from unmask.experiments.folder import pack_folder, read, read_packed
-from unmask.experiments.plan import plan, totals
-from unmask.experiments.reproduce import reproduce, write_results
-from unmask.experiments.setting import BENCHMARKS, TINY, Setting
+from unmask.experiments.reproduction import reproduce, write_results
+from unmask.experiments.runner import Runner
+from unmask.experiments.setup import BENCHMARKS, TINY, Setup
 from unmask.models.random_weights import random_folder
 from unmask.runs.engines import Local
 
@@ -31,52 +31,52 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def small(model: str) -> Setting:
+def small(model: str) -> Setup:
     own = dict.fromkeys(BENCHMARKS, 8)
     sizes = {"limit": 2, "few": 2, "samples": 3, "repeats": 2}
     return replace(TINY, model=model, axis=(6, 8), own=own, seeds=(0, 1), benchmarks=("Countdown", "Sudoku"), **sizes)
 
 
-def do(name: str, setting: Setting, out: Path) -> Findings:
+def do(name: str, setup: Setup, out: Path) -> Findings:
     experiment = find(name)
-    _, found = reproduce(experiment, setting, out, Bench(Local(), device="cpu"), "unmask reproduce")
-    findings = experiment.findings(found)
-    write_results(out, experiment, found, findings)
+    evidence = reproduce(experiment, setup, out, Runner(Local(), device="cpu"), "unmask reproduce")
+    findings = experiment.findings(evidence)
+    write_results(out, experiment, evidence, findings)
     return findings
 
 
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("figure-1d", "block-size")])
-def test_an_experiment_leaves_its_tables_verdicts_and_figures(name: str, small: Setting, tmp_path: Path):
+def test_an_experiment_leaves_its_tables_verdicts_and_figures(name: str, small: Setup, tmp_path: Path):
     findings = do(name, small, tmp_path)
     assert findings.tables
-    assert findings.verdicts
+    assert findings.claims
     text = (tmp_path / "results.md").read_text("utf-8")
     assert text.startswith(f"# {name} (")
-    for verdict in findings.verdicts:
-        assert verdict.claim in text
+    for claim in findings.claims:
+        assert claim.text in text
     for plot in findings.plots:
         assert (tmp_path / f"{plot.name}.svg").read_bytes().startswith(b"<?xml")
         assert (tmp_path / f"{plot.name}.png").read_bytes().startswith(b"\x89PNG")
     pack_folder(tmp_path, tmp_path / "packed.jsonl.gz")
-    packed = find(name).findings(read_packed(tmp_path / "packed.jsonl.gz")[1])
-    assert (packed.tables, packed.verdicts, packed.plots) == (findings.tables, findings.verdicts, findings.plots)
+    packed = find(name).findings(read_packed(tmp_path / "packed.jsonl.gz"))
+    assert (packed.tables, packed.claims, packed.plots) == (findings.tables, findings.claims, findings.plots)
 
 
 @pytest.mark.parametrize("name", ["figure-1d", "block-size"])
-def test_experiments_on_exercises_work_as_well(name: str, small: Setting, tmp_path: Path):
+def test_experiments_on_exercises_work_as_well(name: str, small: Setup, tmp_path: Path):
     findings = do(name, replace(small, benchmarks=("MATH500",)), tmp_path)
     assert (tmp_path / f"{findings.plots[0].name}.svg").exists()
 
 
-def test_the_plan_counts_the_rows_that_are_then_asked(small: Setting, tmp_path: Path):
+def test_the_plan_counts_the_rows_that_are_then_asked(small: Setup, tmp_path: Path):
     for name in ("table-1", "nfe-scaling", "pass-at-k", "temperature"):
         do(name, small, tmp_path / name)
-        _, found = read(tmp_path / name)
-        asked = sum(record.cost.rows for run in found.runs.values() for record in run.records)
-        assert totals(plan(find(name), small, "cpu"))["rows"] == asked
+        runs = read(tmp_path / name).runs.values()
+        rows = sum(record.cost.rows for run in runs for record in run.records)
+        assert totals(plan(find(name), small, "cpu"))["rows"] == rows
 
 
-def test_an_experiment_that_was_cut_off_goes_on_to_the_same_results(small: Setting, tmp_path: Path):
+def test_an_experiment_that_was_cut_off_goes_on_to_the_same_results(small: Setup, tmp_path: Path):
     do("nfe-scaling", small, tmp_path / "whole")
     do("nfe-scaling", small, tmp_path / "cut")
     records = tmp_path / "cut" / "countdown" / "records.jsonl"
@@ -88,14 +88,14 @@ def test_an_experiment_that_was_cut_off_goes_on_to_the_same_results(small: Setti
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_what_is_there_is_not_done_again(small: Setting, tmp_path: Path):
+def test_what_is_there_is_not_done_again(small: Setup, tmp_path: Path):
     do("wall-time", small, tmp_path)
     measured = (tmp_path / "measured.json").read_bytes()
     do("wall-time", small, tmp_path)
     assert (tmp_path / "measured.json").read_bytes() == measured
 
 
-def test_a_folder_of_another_experiment_is_refused_with_the_difference(small: Setting, tmp_path: Path):
+def test_a_folder_of_another_experiment_is_refused_with_the_difference(small: Setup, tmp_path: Path):
     do("temperature", small, tmp_path)
     with pytest.raises(UnmaskError, match=r"temperature: 1\.0 there, 0\.5 here"):
         do("temperature", replace(small, temperature=0.5), tmp_path)
@@ -114,10 +114,10 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *wo
 def test_the_plan_for_an_8b_model_needs_neither_model_nor_data(monkeypatch, capsys):
     words = ("table-1", "--model", "GSAI-ML/LLaDA-8B-Instruct", "--device", "cuda", "--plan")
     code, out, _ = run(monkeypatch, capsys, *words, "--json")
-    said = json.loads(out)
+    planned = json.loads(out)
     assert code == 0
-    assert len(said["cells"]) == 160
-    assert said["rows"] > 40e6
+    assert len(planned["cells"]) == 160
+    assert planned["rows"] > 40e6
     code, out, _ = run(monkeypatch, capsys, *words)
     assert out.startswith("160 cells, ")
 
@@ -133,11 +133,11 @@ def test_a_dry_run_in_the_published_format_goes_through_every_benchmark(
     some = ("--method", "low-confidence", "--method", "ots", "--device", "cpu", "--out", str(tmp_path))
     code, out, err = run(monkeypatch, capsys, *words, *some, "--json")
     assert (code, err) == (0, "")
-    (said,) = json.loads(out)["experiments"]
-    assert len(said["cells"]) == 2 * 4
-    _, found = read(tmp_path / "table-1")
-    assert [record.error for one in found.runs.values() for record in one.records] == [None] * 8
-    assert found.setting.metric == "d1"
+    (table,) = json.loads(out)["experiments"]
+    assert len(table["cells"]) == 2 * 4
+    evidence = read(tmp_path / "table-1")
+    assert [record.error for run in evidence.runs.values() for record in run.records] == [None] * 8
+    assert evidence.setup.metric == "d1"
 
 
 def test_bad_input_gets_one_sentence(monkeypatch, capsys):

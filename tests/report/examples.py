@@ -28,17 +28,17 @@ def record(
     of: str = "countdown",
     **changes: Any,
 ) -> Record:
-    made = decoder.make(spec).resolved(length)
-    draw = random.Random(ascii((model, of, decoder.spec(made), length, problem, seed, sample)))
+    chosen = decoder.make(spec).resolved(length)
+    draw = random.Random(ascii((model, of, decoder.spec(chosen), length, problem, seed, sample)))
     hard = random.Random(ascii((of, problem))).random()
-    right = draw.random() < SKILL.get(decoder.name(made), 0.4) + 0.3 * (0.5 - hard) + length / 1000
+    right = draw.random() < SKILL.get(decoder.name(chosen), 0.4) + 0.3 * (0.5 - hard) + length / 1000
     answer = str(problem) if right else str(draw.randrange(3))
     words = " ".join(draw.choice(WORDS) for _ in range(40))
     fields = {
         "model": model,
         "task": task.spec(task.make(of)),
         "task_version": 1,
-        "decoder": decoder.spec(made),
+        "decoder": decoder.spec(chosen),
         "length": length,
         "seed": seed,
         "sample": sample,
@@ -50,7 +50,7 @@ def record(
         "right": right,
         "score": float(right),
         "likelihood": -draw.random(),
-        "cost": Work(made.rows(length), made.rows(length) - 3, 100 * made.rows(length)),
+        "cost": Work(chosen.rows(length), chosen.rows(length) - 3, 100 * chosen.rows(length)),
         "error": None,
         "measured": Measured(32, random.random(), 2**20, "2026-01-01T00:00:00Z", "host:1", random.randrange(1, 64)),
     }

@@ -8,32 +8,32 @@ import pytest
 
 from tests.report.examples import grid, record, run
 from unmask.report.labels import visible
-from unmask.report.report import Report, report
+from unmask.report.run_report import RunReport, run_report
 from unmask.report.tables import BEST, SECOND, signed
 from unmask.runs.record import Measured
 
 
-def _forms(made: Report) -> dict[str, str]:
-    return {"md": made.markdown(), "csv": made.csv(), "html": made.html(), "json": json.dumps(made.json())}
+def _forms(report: RunReport) -> dict[str, str]:
+    return {"md": report.markdown(), "csv": report.csv(), "html": report.html(), "json": json.dumps(report.json())}
 
 
 def test_shuffled_records_in_other_folders_with_other_timings_give_the_same_bytes():
     records = grid(problems=6, samples=3) + grid(["low-confidence", "margin"], problems=6, of="mini-gsm")
-    first = _forms(report([run(records)]))
+    first = _forms(run_report([run(records)]))
     measured = Measured(1, 99.0, 7, "1970-01-01T00:00:00Z", "elsewhere:2", 64)
     mixed = [replace(one, measured=measured) for one in records]
     random.Random(3).shuffle(mixed)
-    assert _forms(report([run(mixed[:50], "b"), run(mixed[50:], "a")])) == first
+    assert _forms(run_report([run(mixed[:50], "b"), run(mixed[50:], "a")])) == first
     assert "99.0" not in first["html"]
 
 
 def test_plots_are_the_same_bytes_and_hold_no_date():
-    made = report([run(grid(["low-confidence", "random"], problems=6, samples=2))])
-    images = made.images()
+    report = run_report([run(grid(["low-confidence", "random"], problems=6, samples=2))])
+    images = report.images()
     assert {name.partition("-")[2] for name in images} == {
         f"{what}.{kind}" for what in ("rows", "length", "pass-64", "pass-128") for kind in ("svg", "png")
     }
-    again = report([run(grid(["low-confidence", "random"], problems=6, samples=2))]).images()
+    again = run_report([run(grid(["low-confidence", "random"], problems=6, samples=2))]).images()
     assert images == again
     for name, image in images.items():
         assert image.startswith(b"\x89PNG" if name.endswith("png") else b"<?xml")
@@ -42,9 +42,9 @@ def test_plots_are_the_same_bytes_and_hold_no_date():
 
 
 def test_timing_is_shown_only_where_it_was_asked_for():
-    kinds = {table.kind for table in report([run(grid(problems=4))]).tables}
+    kinds = {table.kind for table in run_report([run(grid(problems=4))]).tables}
     assert kinds == {"accuracy", "paired"}
-    timed = report([run(grid(problems=4))], timing=True).tables
+    timed = run_report([run(grid(problems=4))], timing=True).tables
     assert timed[-1].kind == "timing"
     assert "another machine" in timed[-1].notes[0]
 
@@ -52,21 +52,21 @@ def test_timing_is_shown_only_where_it_was_asked_for():
 def test_the_best_is_bold_and_the_second_underlined_in_every_column():
     right = {"low-confidence": 1, "random": 0, "margin": 3, "entropy": 3}
     records = [record(spec, 64, i, right=i < n) for spec, n in right.items() for i in range(4)]
-    made = report([run(records)])
-    ranks = {entries[0].text: entries[1].rank for entries in made.tables[0].rows}
+    report = run_report([run(records)])
+    ranks = {entries[0].text: entries[1].rank for entries in report.tables[0].rows}
     assert ranks == {"margin": BEST, "entropy": BEST, "low-confidence": SECOND, "random": 0}
-    assert "| margin | **75.0 ± 25.0** |" in made.markdown()
-    assert "| low-confidence | <u>25.0 ± 25.0</u> |" in made.markdown()
+    assert "| margin | **75.0 ± 25.0** |" in report.markdown()
+    assert "| low-confidence | <u>25.0 ± 25.0</u> |" in report.markdown()
 
 
 def test_a_lonely_or_level_column_has_no_best():
-    made = report([run([record(problem=i, right=True) for i in range(3)])])
-    assert "**" not in made.markdown().partition("##")[2]
+    report = run_report([run([record(problem=i, right=True) for i in range(3)])])
+    assert "**" not in report.markdown().partition("##")[2]
 
 
 def test_averages_over_tasks_need_every_task():
     records = grid(["low-confidence", "random"], [64], 5) + grid(["low-confidence"], [64], 5, of="mini-gsm")
-    table = next(table for table in report([run(records)]).tables if table.kind == "average")
+    table = next(table for table in run_report([run(records)]).tables if table.kind == "average")
     assert table.head == ("decoder", "countdown", "mini-gsm", "average")
     by_label = {entries[0].text: [entry.text for entry in entries[1:]] for entries in table.rows}
     assert by_label["random"][1:] == ["–", "–"]
@@ -75,13 +75,13 @@ def test_averages_over_tasks_need_every_task():
 
 def test_scores_that_count_parts_have_a_table_of_their_own():
     records = [record(problem=i, right=False, score=0.5) for i in range(4)]
-    kinds = [table.kind for table in report([run(records)]).tables]
+    kinds = [table.kind for table in run_report([run(records)]).tables]
     assert kinds == ["accuracy", "parts"]
 
 
 def test_notes_say_what_a_reader_must_know():
     uneven = [*grid(["low-confidence"], [64], 4), *grid(["random"], [64], 3)]
-    notes = report([run([*uneven, record(problem=9, error="lost", right=None)])]).tables[0].notes
+    notes = run_report([run([*uneven, record(problem=9, error="lost", right=None)])]).tables[0].notes
     assert any("different problems" in note for note in notes)
     assert "1 record failed: wrong in every figure." in notes
 
@@ -89,9 +89,9 @@ def test_notes_say_what_a_reader_must_know():
 def test_unusual_settings_are_said_beside_the_figures():
     one = run(grid(problems=3))
     one.head["spec"] |= {"early_end": True, "guidance": 1.5}
-    assert report([one]).tables[0].notes[0] == "Run with guidance=1.5, early_end. Early end is approximate."
+    assert run_report([one]).tables[0].notes[0] == "Run with guidance=1.5, early_end. Early end is approximate."
     one.head["spec"] |= {"early_end": False, "guidance": 0.0, "cache": "dual"}
-    assert report([one]).tables[0].notes[0] == "Run with cache=dual. A cache is approximate."
+    assert run_report([one]).tables[0].notes[0] == "Run with cache=dual. A cache is approximate."
 
 
 @pytest.mark.parametrize("bad", ["\x1b[2J", "\u202e", "\r", "\ud800"])
@@ -100,9 +100,9 @@ def test_names_cannot_steer_a_terminal(bad: str):
 
 
 def test_markdown_and_csv_hold_hostile_names_as_text():
-    made = report([run([record(problem=i, model="a|b`<i>*\n=1,2") for i in range(2)])])
-    assert "a\\|b\\`\\<i\\>\\*□=1,2" in made.markdown()
-    assert '"a|b`<i>*\n=1,2"' in made.csv()
+    report = run_report([run([record(problem=i, model="a|b`<i>*\n=1,2") for i in range(2)])])
+    assert "a\\|b\\`\\<i\\>\\*□=1,2" in report.markdown()
+    assert '"a|b`<i>*\n=1,2"' in report.csv()
 
 
 def test_a_difference_of_nothing_has_no_sign():

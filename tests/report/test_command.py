@@ -38,14 +38,14 @@ def test_tables_go_to_standard_output_and_files_where_they_were_asked_for(run, t
 def test_json_holds_every_cell(run, tmp_path: Path):
     write_run(tmp_path / "r", grid(problems=6, samples=3))
     code, out, _ = run("r", "--json", "--against", "random")
-    said = json.loads(out)
+    report = json.loads(out)
     assert code == 0
-    assert said["against"] == "random"
-    assert len(said["cells"]) == 12  # three decoders and their votes at two lengths
-    one = next(cell for cell in said["cells"] if cell["decoder"] == "low-confidence" and cell["length"] == 64)
-    assert (one["problems"], one["draws"], one["rows"], one["vote"]) == (6, 18, 32.0, None)
-    assert set(one["pass"]) == {"1", "2", "3"}
-    assert one["against"]["n"] == 6
+    assert report["against"] == "random"
+    assert len(report["cells"]) == 12  # three decoders and their votes at two lengths
+    first = next(cell for cell in report["cells"] if cell["decoder"] == "low-confidence" and cell["length"] == 64)
+    assert (first["problems"], first["draws"], first["rows"], first["vote"]) == (6, 18, 32.0, None)
+    assert set(first["pass"]) == {"1", "2", "3"}
+    assert first["against"]["n"] == 6
 
 
 def test_several_runs_are_one_report(run, tmp_path: Path):
@@ -58,7 +58,7 @@ def test_several_runs_are_one_report(run, tmp_path: Path):
 def test_runs_in_other_batches_give_the_same_report_to_the_byte(run, tmp_path: Path, monkeypatch):
     grid = ["-m", "toy-chain", "-t", "countdown", "-d", "random(temperature=0.8)", "-d", "ots(beams=2)", "-l", "8"]
     forms = ["--html", "p.html", "--markdown", "t.md", "--csv", "c.csv"]
-    made = []
+    reports = []
     for batch in ("1", "7"):
         words = ["unmask", "eval", *grid, "--limit", "5", "--samples", "2", "--batch", batch, "--out", batch]
         monkeypatch.setattr(sys, "argv", words)
@@ -67,8 +67,8 @@ def test_runs_in_other_batches_give_the_same_report_to_the_byte(run, tmp_path: P
         run("nowhere")  # takes what eval printed
         ran = run(batch, *forms, "--against", "ots(beams=2)")
         assert ran[0] == 0
-        made.append((ran, [(tmp_path / name).read_bytes() for name in forms[1::2]]))
-    assert made[0] == made[1]
+        reports.append((ran, [(tmp_path / name).read_bytes() for name in forms[1::2]]))
+    assert reports[0] == reports[1]
 
 
 def test_a_torn_last_line_does_not_stop_a_report(run, tmp_path: Path):

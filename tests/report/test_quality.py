@@ -14,12 +14,12 @@ from unmask.runs.candidates import SCORES, Candidate
 
 
 def candidate(problem: str, score: float | None, right: bool, block: int = 0, **scores: float) -> Candidate:
-    said: dict[str, float | None] = dict.fromkeys(SCORES, score)
-    return Candidate(problem, block + 1, block, 0, 0, True, said | scores, "", right, None)
+    totals: dict[str, float | None] = dict.fromkeys(SCORES, score)
+    return Candidate(problem, block + 1, block, 0, 0, True, totals | scores, "", right, None)
 
 
-def find(found: list[Quality], score: str = "block", block: int | None = None) -> Quality:
-    return next(one for one in found if (one.score, one.block) == (score, block))
+def find(measured: list[Quality], score: str = "block", block: int | None = None) -> Quality:
+    return next(one for one in measured if (one.score, one.block) == (score, block))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(-3, 3)), max_size=12))
@@ -51,9 +51,9 @@ def test_pairs_are_never_made_across_problems_or_searches():
 def test_a_score_is_compared_with_the_baseline_on_the_same_problems():
     some = [candidate("a", 0.0, True, path=1.0), candidate("a", 0.0, False, path=0.0)]
     some += [candidate("b", 0.0, True, path=1.0), candidate("b", 1.0, False, path=0.0)]
-    found = qualities(some)
-    assert find(found, "path").lead.value == 0.75
-    assert find(found, "block").lead.value == 0.0
+    measured = qualities(some)
+    assert find(measured, "path").lead.value == 0.75
+    assert find(measured, "block").lead.value == 0.0
 
 
 def test_an_impossible_candidate_stands_below_all_others():
@@ -77,15 +77,15 @@ def test_noise_is_a_coin_and_a_rank_kept_by_any_rising_function():
 
 def test_the_table_and_the_plot_show_every_block_and_the_same_bytes(tmp_path: Path):
     some = [candidate("a", float(i % 3), i % 2 == 0, block) for i in range(6) for block in range(2)]
-    found = qualities(some)
-    table = quality_table(found)
+    measured = qualities(some)
+    table = quality_table(measured)
     assert table.head == ("likelihood", "block 1", "block 2", "all blocks", "all − block")
     assert [row[0].text for row in table.rows] == list(SCORES)
     assert any("1 of 1 problems" in note for note in table.notes)
     for name, head in (("q.svg", b"<?xml"), ("q.png", b"\x89PNG")):
-        draw_quality(found, tmp_path / name)
+        draw_quality(measured, tmp_path / name)
         first = (tmp_path / name).read_bytes()
-        draw_quality(found, tmp_path / name)
+        draw_quality(measured, tmp_path / name)
         assert first == (tmp_path / name).read_bytes()
         assert first.startswith(head)
 

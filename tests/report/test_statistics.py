@@ -60,8 +60,8 @@ def test_the_vote_is_the_decoders():
 def test_the_exact_mcnemar_is_scipys_binomial_test():
     for better, worse in [*itertools.product(range(12), repeat=2), (40, 71), (700, 640), (3000, 2900), (0, 900)]:
         ours = mcnemar(better, worse)
-        theirs = stats.binomtest(better, better + worse, 0.5).pvalue if better + worse else 1.0
-        assert ours == pytest.approx(theirs, rel=1e-9)
+        expected = stats.binomtest(better, better + worse, 0.5).pvalue if better + worse else 1.0
+        assert ours == pytest.approx(expected, rel=1e-9)
 
 
 def test_with_one_draw_a_problem_flipping_signs_is_mcnemar():
@@ -72,8 +72,10 @@ def test_with_one_draw_a_problem_flipping_signs_is_mcnemar():
 def test_with_several_draws_flipping_signs_is_scipys_permutation_test():
     for seed in range(8):
         change = np.random.default_rng(seed).integers(-4, 6, 9) / 4
-        theirs = stats.permutation_test((change, np.zeros(9)), lambda a, b: np.mean(a - b), permutation_type="samples")
-        assert sign_flip(list(change)) == pytest.approx(theirs.pvalue, abs=1e-9)
+        expected = stats.permutation_test(
+            (change, np.zeros(9)), lambda a, b: np.mean(a - b), permutation_type="samples"
+        )
+        assert sign_flip(list(change)) == pytest.approx(expected.pvalue, abs=1e-9)
     assert sign_flip([1 / 3, -1 / 3]) == 1.0
     assert sign_flip([]) == 1.0
 
@@ -87,9 +89,9 @@ def test_past_a_size_the_normal_law_is_as_good(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_standard_error_is_over_problems_not_over_draws():
     values = [0.0, 1.0, 1.0, 0.5, 0.25]
-    found = estimate(values)
-    assert (found.value, found.n) == (pytest.approx(np.mean(values)), 5)
-    assert found.error == pytest.approx(stats.sem(values))
+    mean = estimate(values)
+    assert (mean.value, mean.n) == (pytest.approx(np.mean(values)), 5)
+    assert mean.error == pytest.approx(stats.sem(values))
     assert estimate([1.0]) == Estimate(1.0, None, 1)
     assert estimate([]) == Estimate(None, None, 0)
 
@@ -97,10 +99,10 @@ def test_a_standard_error_is_over_problems_not_over_draws():
 def test_an_average_over_lengths_is_clustered_by_problem():
     short = {"a": 1.0, "b": 0.0, "c": 1.0, "d": 0.0}
     long = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.0}
-    found = across([short, long])
+    mean = across([short, long])
     both = [(short[key] + long[key]) / 2 for key in short]
-    assert found.value == pytest.approx(np.mean(both))
-    assert found.error == pytest.approx(stats.sem(both))
+    assert mean.value == pytest.approx(np.mean(both))
+    assert mean.error == pytest.approx(stats.sem(both))
     assert across([short]) == estimate(short)
     apart = across([{"a": 1.0, "b": 0.0}, {"c": 1.0, "d": 1.0, "e": 0.0}])
     assert apart.value == pytest.approx((1 / 2 + 2 / 3) / 2)
@@ -108,8 +110,8 @@ def test_an_average_over_lengths_is_clustered_by_problem():
 
 
 def test_tasks_are_independent():
-    found = together([Estimate(0.4, 0.03, 10), Estimate(0.6, 0.04, 20)])
-    assert (found.value, found.error, found.n) == (pytest.approx(0.5), pytest.approx(0.025), 30)
+    mean = together([Estimate(0.4, 0.03, 10), Estimate(0.6, 0.04, 20)])
+    assert (mean.value, mean.error, mean.n) == (pytest.approx(0.5), pytest.approx(0.025), 30)
     assert together([Estimate(0.4, 0.03, 10), Estimate(None, None, 0)]).value is None
 
 
@@ -118,8 +120,8 @@ def test_the_paired_bootstrap_agrees_with_scipys():
     before, after = generator.random(300) < 0.4, generator.random(300) < 0.5
     change = after.astype(float) - before
     low, high = bootstrap(list(change))
-    theirs = stats.bootstrap((change,), np.mean, n_resamples=9999, method="percentile", rng=1).confidence_interval
-    assert (low, high) == (pytest.approx(theirs.low, abs=0.01), pytest.approx(theirs.high, abs=0.01))
+    expected = stats.bootstrap((change,), np.mean, n_resamples=9999, method="percentile", rng=1).confidence_interval
+    assert (low, high) == (pytest.approx(expected.low, abs=0.01), pytest.approx(expected.high, abs=0.01))
 
 
 def test_the_bootstrap_is_the_distribution_over_all_resamples():
@@ -136,11 +138,11 @@ def test_the_bootstrap_is_the_same_every_time_and_needs_something():
 
 
 def test_a_comparison_is_on_the_problems_of_both():
-    found = compare({"a": 1.0, "b": 0.0, "c": 0.0, "only": 1.0}, {"a": 0.0, "b": 1.0, "c": 1.0, "other": 0.0})
-    assert found is not None
-    assert (found.n, found.better, found.worse) == (3, 2, 1)
-    assert (found.before, found.after) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
-    assert found.difference == pytest.approx(1 / 3)
-    assert found.p == pytest.approx(stats.binomtest(2, 3, 0.5).pvalue)
-    assert found.low <= found.difference <= found.high
+    result = compare({"a": 1.0, "b": 0.0, "c": 0.0, "only": 1.0}, {"a": 0.0, "b": 1.0, "c": 1.0, "other": 0.0})
+    assert result is not None
+    assert (result.n, result.better, result.worse) == (3, 2, 1)
+    assert (result.before, result.after) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert result.difference == pytest.approx(1 / 3)
+    assert result.p == pytest.approx(stats.binomtest(2, 3, 0.5).pvalue)
+    assert result.low <= result.difference <= result.high
     assert compare({"a": 1.0}, {"b": 1.0}) is None

@@ -13,8 +13,9 @@ import pytest
 import unmask
 from unmask.cli import main
 from unmask.errors import UnmaskError
-from unmask.report.lineage import grow
-from unmask.report.tree import describe_tree, draw_tree, tree_image
+from unmask.report.figures import keep, kind_of
+from unmask.report.search_tree import read_tree
+from unmask.report.tree_drawing import describe, tree_image
 from unmask.runs.trace import Trace
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "searches.md"
@@ -33,7 +34,7 @@ def traced(spec: str, prompt: str = "abc", length: int = 6) -> Trace:
 def test_every_candidate_is_in_one_node_and_every_kept_one_in_one_that_lived_on(spec: str):
     trace = traced(spec)
     branches = [line["branch"] for line in trace.steps if "branch" in line]
-    searches = grow(trace).searches
+    searches = read_tree(trace).searches
     assert [search.candidates for search in searches] == [len(branch["draw"]) for branch in branches]
     assert [search.kept for search in searches] == [sum(branch["kept"]) for branch in branches]
     for search, branch in zip(searches, branches, strict=True):
@@ -43,7 +44,7 @@ def test_every_candidate_is_in_one_node_and_every_kept_one_in_one_that_lived_on(
 @pytest.mark.parametrize("spec", SEARCHES)
 def test_the_marked_path_leads_from_the_prompt_to_the_chosen_row(spec: str):
     trace = traced(spec)
-    tree = grow(trace)
+    tree = read_tree(trace)
     above = None
     for search in tree.searches:
         assert sum(node.chosen for node in search.nodes) == 1
@@ -56,14 +57,14 @@ def test_the_marked_path_leads_from_the_prompt_to_the_chosen_row(spec: str):
 
 def test_blocks_of_the_path_join_to_the_answer():
     trace = traced(SEARCHES[0])
-    tree = grow(trace)
+    tree = read_tree(trace)
     assert "".join(search.path.text for search in tree.searches).split("∎")[0] == tree.answer
     gains = [search.path.gain for search in tree.searches]
     assert sum(gains) == pytest.approx(tree.searches[-1].path.score, abs=1e-5)
 
 
 def test_nodes_of_one_parent_are_distinct_and_children_stand_in_their_parents_order():
-    for search in grow(traced(SEARCHES[0])).searches:
+    for search in read_tree(traced(SEARCHES[0])).searches:
         keys = [(node.parent, node.tokens) for node in search.nodes]
         assert len(keys) == len(set(keys))
         places = [-1 if node.parent is None else node.parent for node in search.nodes]
@@ -72,12 +73,12 @@ def test_nodes_of_one_parent_are_distinct_and_children_stand_in_their_parents_or
 
 def test_another_decoder_stands_beside_with_its_own_words():
     trace, other = traced(SEARCHES[0]), traced("low-confidence")
-    beside = grow(trace, other).beside
+    beside = read_tree(trace, other).beside
     assert beside is not None
     assert "".join(beside.texts).split("∎")[0] == other.end["texts"][0]
     assert sum(beside.logp) == pytest.approx(other.steps[-1]["score"][0], abs=1e-5)
     assert set(beside.met) <= {"kept", "pruned", "never drawn"}
-    same = grow(trace, trace).beside
+    same = read_tree(trace, trace).beside
     assert same is not None
     assert same.met == ("kept", "kept")
 
@@ -85,36 +86,34 @@ def test_another_decoder_stands_beside_with_its_own_words():
 def test_a_judge_marks_finished_candidates_only():
     trace = traced(SEARCHES[0])
     answer = trace.end["texts"][trace.end["chosen"]]
-    first, last = grow(trace, traced("low-confidence"), judge=lambda text: text == answer).searches
+    first, last = read_tree(trace, traced("low-confidence"), judge=lambda text: text == answer).searches
     assert {node.right for node in first.nodes} == {None}
     assert last.path.right is True
     assert {node.right for node in last.nodes} <= {True, False}
 
 
-def test_pictures_are_the_same_bytes_in_both_forms(tmp_path: Path):
-    for name, head in (("tree.svg", b"<?xml"), ("tree.png", b"\x89PNG")):
-        draw_tree(traced(SEARCHES[0]), tmp_path / name, traced("low-confidence"))
-        first = (tmp_path / name).read_bytes()
-        draw_tree(traced(SEARCHES[0]), tmp_path / name, traced("low-confidence"))
-        assert first == (tmp_path / name).read_bytes()
+def test_pictures_are_the_same_bytes_in_both_forms():
+    for kind, head in (("svg", b"<?xml"), ("png", b"\x89PNG")):
+        first, second = (tree_image(read_tree(traced(SEARCHES[0]), traced("low-confidence")), kind) for _ in range(2))
+        assert first == second
         assert first.startswith(head)
         assert b"<dc:date>" not in first
 
 
 def test_the_text_form_has_a_line_for_every_node():
     trace = traced(SEARCHES[0])
-    said = describe_tree(trace, traced("low-confidence"))
-    nodes = sum(len(search.nodes) for search in grow(trace).searches)
-    assert sum(line.lstrip("│ ")[:2] in ("├●", "└●", "├○", "└○", "├·", "└·") for line in said.splitlines()) == nodes
-    assert sum("●" in line for line in said.splitlines()) == 2
-    assert max(map(len, describe_tree(trace, width=30).splitlines())) <= 30
+    text = describe(read_tree(trace, traced("low-confidence")))
+    nodes = sum(len(search.nodes) for search in read_tree(trace).searches)
+    assert sum(line.lstrip("│ ")[:2] in ("├●", "└●", "├○", "└○", "├·", "└·") for line in text.splitlines()) == nodes
+    assert sum("●" in line for line in text.splitlines()) == 2
+    assert max(map(len, describe(read_tree(trace), width=30).splitlines())) <= 30
 
 
 def test_a_text_in_a_trace_cannot_steer_a_terminal():
     trace = traced(SEARCHES[0])
     words = dict.fromkeys(trace.end["words"], "\x1b[2J")
     hostile = Trace({**trace.header, "prompt": "\x1b]0;x"}, trace.steps, {**trace.end, "words": words})
-    assert "\x1b" not in describe_tree(hostile)
+    assert "\x1b" not in describe(read_tree(hostile))
 
 
 def test_the_commands_of_the_page_run(monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path):
@@ -140,12 +139,12 @@ def test_the_python_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 @pytest.mark.parametrize(
     ("act", "sentence"),
     [
-        (lambda path: draw_tree(traced("low-confidence"), path / "a.svg"), "did not search"),
-        (lambda path: draw_tree(traced(SEARCHES[0]), path / "a.pgn"), "did you mean '.png'"),
-        (lambda path: draw_tree(traced(SEARCHES[0]), path / "no" / "a.svg"), "cannot be written"),
-        (lambda path: describe_tree(traced(SEARCHES[0]), traced("low-confidence", "ab")), "different prompts"),
-        (lambda path: grow(Trace({}, [], {})), "does not hold together"),
-        (lambda path: tree_image(grow(traced("order-search", length=14)), "svg"), "14 searches cannot be read"),
+        (lambda path: read_tree(traced("low-confidence")), "did not search"),
+        (lambda path: kind_of(path / "a.pgn"), "did you mean '.png'"),
+        (lambda path: keep(b"", path / "no" / "a.svg"), "cannot be written"),
+        (lambda path: read_tree(traced(SEARCHES[0]), traced("low-confidence", "ab")), "different prompts"),
+        (lambda path: read_tree(Trace({}, [], {})), "incomplete or damaged"),
+        (lambda path: tree_image(read_tree(traced("order-search", length=14)), "svg"), "14 searches cannot be read"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_in_a_sentence(act: Callable[[Path], object], sentence: str, tmp_path: Path):

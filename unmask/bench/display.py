@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask.bench.summary import SAVINGS
 from unmask.report.figures import COLOURS, MARKS, render
-from unmask.report.tables import Entry, Table
+from unmask.report.tables import Table, TableCell
 
 Results = dict[str, Any]  # what `unmask bench --out` writes
 KIND_COLOURS = {"plain": "#999999", "exact": COLOURS[0], "approximate": COLOURS[1], "without": COLOURS[5]}
@@ -21,7 +21,7 @@ def tables(results: Results) -> list[Table]:
 
 
 def _table(title: str, head: str, rows: Iterable[tuple[str, ...]], *notes: str) -> Table:
-    entries = tuple(tuple(map(Entry, row)) for row in rows)
+    entries = tuple(tuple(map(TableCell, row)) for row in rows)
     return Table("timing", title, tuple(head.split(", ")), entries, notes)
 
 

@@ -1,4 +1,4 @@
-"""`unmask report`: what runs say, in tables, plots and one page."""
+"""`unmask report`: tables, plots and a page of runs."""
 
 import json as jsons
 import sys
@@ -9,16 +9,15 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.errors import UnmaskError
 from unmask.report import formats
-from unmask.report.report import read
-from unmask.report.report import report as make_report
+from unmask.report.figures import keep
+from unmask.report.run_report import read_runs, run_report
 
 
 @app.command()
 def report(
     folders: Annotated[list[str], typer.Argument(metavar="DIR…", help="Folders that `unmask eval` wrote.")],
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one page with everything in it.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write everything into one page.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every cell's figures, unrounded.")] = None,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the plots as SVG and PNG.")] = None,
@@ -26,7 +25,7 @@ def report(
         str | None, typer.Option(metavar="SPEC", help="Compare with this decoder; low-confidence without it.")
     ] = None,
     timing: Annotated[
-        bool, typer.Option("--timing", help="Also show seconds and memory, which no two runs share.")
+        bool, typer.Option("--timing", help="Also show seconds and memory, which differ from run to run.")
     ] = False,
     json: options.Json = False,
 ) -> None:
@@ -38,23 +37,14 @@ def report(
       unmask report runs/a runs/b --against 'ots(beams=2)' --html report.html
       unmask report runs/countdown --markdown report.md --csv cells.csv --plots figures
     """
-    made = make_report(read(folders), against, timing)
-    for path, text in ((html, made.html), (markdown, made.markdown), (csv, made.csv)):
+    report = run_report(read_runs(folders), against, timing)
+    for path, text in ((html, report.html), (markdown, report.markdown), (csv, report.csv)):
         if path is not None:
-            _write(path, text().encode("utf-8", "replace"))
+            keep(text().encode("utf-8", "replace"), path)
     if plots is not None:
-        for name, image in made.images().items():
-            _write(plots / name, image, folder=True)
+        for name, image in report.images().items():
+            keep(image, plots / name, folder=True)
     if json:
-        print(jsons.dumps(made.json(), ensure_ascii=False, allow_nan=False))
+        print(jsons.dumps(report.json(), ensure_ascii=False, allow_nan=False))
     else:
-        formats.terminal(made.tables, formats.console(wide=not sys.stdout.isatty()))
-
-
-def _write(path: Path, content: bytes, folder: bool = False) -> None:
-    try:
-        if folder:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise UnmaskError(f"{str(path)!r} cannot be written: {error.strerror}") from None
+        formats.terminal(report.tables, formats.console(wide=not sys.stdout.isatty()))

@@ -1,8 +1,9 @@
-"""`unmask reproduce`: a table or figure of the paper, run and printed beside the paper's own figures."""
+"""`unmask reproduce`: run the paper's tables and figures and print them beside the paper's own figures."""
 
 import json as jsons
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,14 +15,13 @@ from unmask.cli.app import app
 from unmask.cli.options import one_of
 from unmask.cli.progress import board
 from unmask.errors import UnmaskError
-from unmask.experiments import EXPERIMENTS, Experiment, find, plan
-from unmask.experiments.bench import Bench
-from unmask.experiments.folder import pack_folder
-from unmask.experiments.reproduce import plain, said, write_results
-from unmask.experiments.reproduce import reproduce as run
-from unmask.experiments.setting import Setting, setting_for
+from unmask.experiments import EXPERIMENTS, Experiment, find, reproduction
+from unmask.experiments.archive import pack_folder
+from unmask.experiments.estimate import PlannedCell, duration, plan, totals
+from unmask.experiments.runner import Runner
+from unmask.experiments.setup import Setup, setup_for
 from unmask.report import formats
-from unmask.report.tables import Entry, Table
+from unmask.report.tables import Table
 from unmask.runs.engines import make_engine
 from unmask.runs.job import Precision
 from unmask.tasks import data
@@ -38,33 +38,38 @@ def _many(*flags: str, metavar: str, help: str) -> Any:
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="From `unmask list experiments`.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="4 problems a cell: to see that everything works.")] = False,
-    plan_: Annotated[bool, typer.Option("--plan", help="Only say which cells, how many rows, how long.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="4 problems per cell, to see that everything works.")] = False,
+    plan_: Annotated[bool, typer.Option("--plan", help="Only print the cells, rows and time.")] = False,
     model: options.ModelName = options.MODEL,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="A folder each goes into; goes on where it stopped.")
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Gets a folder per experiment; resumes where it stopped.")
     ] = Path("runs/reproduce"),
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Problems of each benchmark.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Problems per benchmark.")] = None,
     length: Annotated[list[int] | None, _many("--length", "-l", metavar="N", help="Other lengths")] = None,
     benchmark: Annotated[list[str] | None, _many("--benchmark", metavar="NAME", help="Only this one")] = None,
     method: Annotated[list[str] | None, _many("--method", metavar="NAME", help="Only this row, such as ots")] = None,
     grid: Annotated[
         bool,
-        typer.Option("--grid", help="table-1: also search K and τ, chosen on other problems than the tested ones."),
+        typer.Option("--grid", help="table-1: also choose K and τ, on other problems than the tested ones."),
     ] = False,
-    samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Draws of pass@k.")] = None,
+    samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Draws for pass@k.")] = None,
     compact: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also pack the records, without texts, into one file each.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Also pack each experiment's records, without texts, into one file."),
     ] = None,
-    data_: Annotated[str | None, typer.Option("--data", metavar="DIR", help="Holds the benchmark files.")] = None,
-    prompts: Annotated[str | None, typer.Option(metavar="FILE", help="A JSON file with another wording.")] = None,
+    data_: Annotated[str | None, typer.Option("--data", metavar="DIR", help="Folder of the benchmark files.")] = None,
+    prompts: Annotated[str | None, typer.Option(metavar="FILE", help="A JSON file with other prompts.")] = None,
     allow_code: Annotated[bool, typer.Option("--allow-code", help="Run programs that a model wrote.")] = False,
-    sandbox: Annotated[str | None, typer.Option(help="namespaces, or rlimits to accept less.")] = None,
+    sandbox: Annotated[str | None, typer.Option(help="namespaces, or rlimits for weaker isolation.")] = None,
     engine: Annotated[str, typer.Option(help="local: this process; ray: workers on one or many machines.")] = "local",
-    workers: Annotated[int | None, typer.Option(metavar="N", help="Ray's; one a GPU or core without it.")] = None,
-    address: Annotated[str | None, typer.Option(metavar="A", help="Of a Ray cluster; started here without it.")] = None,
-    batch: Annotated[int | None, typer.Option(metavar="N", help="Problems together; found without it.")] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Try problems again whose records are failures.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Ray workers; by default one per GPU or core.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="A", help="Of a Ray cluster; by default one is started here.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(metavar="N", help="Problems per batch; chosen if not given.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Retry problems whose records are failures.")] = False,
     device: options.Device = None,
     dtype: options.Dtype = None,
     precision: options.Precision = "highest",
@@ -79,8 +84,8 @@ def reproduce(
       unmask reproduce table-1 --limit 50 --out runs/reproduce
       unmask reproduce table-1 --model GSAI-ML/LLaDA-8B-Instruct --plan
     """
-    asked = _asked(names or [], all_)
-    setting = setting_for(
+    experiments = _experiments(names or [], all_)
+    setup = setup_for(
         model,
         quick=quick,
         limit=limit,
@@ -92,45 +97,43 @@ def reproduce(
     )
     if data_ is not None:
         data.use(data_)
-    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if plan_:
-        _show_plan([line for one in asked for line in plan.plan(one, setting, where)], where, json)
+        _show_plan(experiments, setup, device or ("cuda" if torch.cuda.is_available() else "cpu"), json)
         return
-    made = make_engine(engine, workers, address)
-    words: dict[str, Any] = {"batch": batch, "device": device, "dtype": dtype, "prompts": prompts, "retry": retry}
-    words |= {"compiled": compiled, "allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
-    words |= {"precision": one_of(Precision, "--precision", precision), "here": engine == "local"}
+    settings: dict[str, Any] = {"batch": batch, "device": device, "dtype": dtype, "prompts": prompts, "retry": retry}
+    settings |= {"compiled": compiled, "allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
+    settings |= {"precision": one_of(Precision, "--precision", precision), "here": engine == "local"}
     with board() as watch:
-        bench = Bench(made, watch=watch, **words)
-        results = [_one(one, setting, out / one.name, bench, compact, json) for one in asked]
+        runner = Runner(make_engine(engine, workers, address), watch=watch, **settings)
+        results = [_run(each, setup, out / each.name, runner, compact, json) for each in experiments]
     if json:
         print(jsons.dumps({"experiments": results}, ensure_ascii=False, allow_nan=False))
 
 
-def _asked(names: list[str], every: bool) -> list[Experiment]:
+def _experiments(names: list[str], every: bool) -> list[Experiment]:
     if every == bool(names):
         raise UnmaskError(f"name experiments or give --all: known: {', '.join(EXPERIMENTS)}")
     return list(EXPERIMENTS.values()) if every else [find(name) for name in names]
 
 
-def _one(
-    experiment: Experiment, setting: Setting, out: Path, bench: Bench, compact: Path | None, quiet: bool
+def _run(
+    experiment: Experiment, setup: Setup, out: Path, runner: Runner, compact: Path | None, quiet: bool
 ) -> dict[str, Any]:
-    _, found = run(experiment, setting, out, bench, command())
-    findings = experiment.findings(found)
-    write_results(out, experiment, found, findings)
+    evidence = reproduction.reproduce(experiment, setup, out, runner, command())
+    findings = experiment.findings(evidence)
+    reproduction.write_results(out, experiment, evidence, findings)
     if compact is not None:
         pack_folder(out, compact / f"{experiment.name}.jsonl.gz")
     if not quiet:
-        print(f"{experiment.name} ({experiment.source}): {experiment.question.strip()}\n", flush=True)
+        print(f"{experiment.name} ({experiment.source}): {experiment.question}\n", flush=True)
         formats.terminal(findings.tables, formats.console(wide=not sys.stdout.isatty()))
-        print("\n".join([*map(said, findings.verdicts), *([findings.text] if findings.text else [])]))
+        print("\n".join([*map(str, findings.claims), *([findings.text] if findings.text else [])]))
         print(f"Written to {out}\n", flush=True)
-    return plain(experiment, found, findings, out)
+    return reproduction.as_json(experiment, evidence, findings, out)
 
 
 def command() -> str:
-    """As it was typed, so that a result can say how it is had again; folders are each reader's own."""
+    """The command as it was typed, without folders, so that a result says how to get it again."""
     words = iter(sys.argv[1:])
     kept = []
     for word in words:
@@ -142,19 +145,19 @@ def command() -> str:
     return shlex.join(["unmask", *kept])
 
 
-def _show_plan(lines: list[plan.Line], device: str, as_json: bool) -> None:
-    total = plan.totals(lines)
+def _show_plan(experiments: list[Experiment], setup: Setup, device: str, as_json: bool) -> None:
+    cells = [cell for experiment in experiments for cell in plan(experiment, setup, device)]
+    total = totals(cells)
     if as_json:
-        print(jsons.dumps({"device": device, "cells": plan.as_json(lines), **total}, ensure_ascii=False))
+        print(jsons.dumps({"device": device, "cells": list(map(asdict, cells)), **total}, ensure_ascii=False))
         return
     head = ("experiment", "benchmark", "method", "length", "problems", "draws", "rows", "time")
-    body = [tuple(map(Entry, _words(line))) for line in lines]
-    whole = f"{len(lines)} cells, {total['rows']:,} rows, about {plan.duration(total['hours'])} of one {device} device"
-    note = "An upper estimate: identical rows of a problem are computed once."
-    table = Table("timing", whole, head, tuple(body), (note,))
+    title = f"{len(cells)} cells, {total['rows']:,} rows, about {duration(total['hours'])} of one {device} device"
+    note = "An upper bound: identical rows of a problem are computed once."
+    table = Table.of("timing", title, head, map(_planned, cells), [note])
     formats.terminal([table], formats.console(wide=not sys.stdout.isatty()))
 
 
-def _words(line: plan.Line) -> tuple[str, ...]:
-    size = (str(line.length), str(line.problems), str(line.draws), f"{line.rows:,}", plan.duration(line.hours))
-    return (line.experiment, line.benchmark, line.method, *size)
+def _planned(cell: PlannedCell) -> tuple[str, ...]:
+    counts = (str(cell.length), str(cell.problems), str(cell.draws), f"{cell.rows:,}", duration(cell.hours))
+    return (cell.experiment, cell.benchmark, cell.method, *counts)

@@ -12,21 +12,21 @@ import typer
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.report.figures import keep, kind_of
-from unmask.report.lineage import grow
-from unmask.report.tree import describe, tree_image
+from unmask.report.search_tree import read_tree
+from unmask.report.tree_drawing import describe, tree_image
 from unmask.runs.trace import Trace
 
 
 @app.command()
 def tree(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A file that --trace wrote, of a search.")],
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A search's trace, written by --trace.")],
     beside: Annotated[
         Path | None, typer.Option(metavar="TRACE", help="Another decoder's trace of the same prompt, to compare.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it, as .svg or .png.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it as .svg or .png.")] = None,
     json: options.Json = False,
 ) -> None:
-    """Show the tree a search grew: every candidate, its score, whose child it is, and what became of it.
+    """Show the tree of a search: every candidate with its score and parent, and whether it was kept.
 
     \b
     Examples:
@@ -36,11 +36,11 @@ def tree(
       unmask tree abc.jsonl --beside low.jsonl --out abc.svg
     """
     kind = out and kind_of(out)
-    grown = grow(Trace.load(trace), beside and Trace.load(beside))
+    tree = read_tree(Trace.load(trace), beside and Trace.load(beside))
     if out and kind:
-        keep(tree_image(grown, kind), out)
+        keep(tree_image(tree, kind), out)
     if json:
-        print(jsons.dumps(asdict(grown), ensure_ascii=False))
+        print(jsons.dumps(asdict(tree), ensure_ascii=False))
     elif not out:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
-        print(describe(grown, width), end="")
+        print(describe(tree, width), end="")

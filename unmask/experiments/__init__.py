@@ -1,4 +1,4 @@
-"""The paper's tables and figures, one a file: a question, the cells that answer it, and what their records say."""
+"""The paper's tables and figures, one per file: a question, the cells that answer it, and what their records show."""
 
 from unmask.errors import UnmaskError, nearest
 from unmask.experiments import (
@@ -9,9 +9,9 @@ from unmask.experiments import (
     nfe_scaling,
     pass_at_k,
     score_quality,
-    sudoku,
     table_1,
     table_2,
+    table_s3,
     temperature,
     wall_time,
 )
@@ -28,7 +28,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         wall_time,
         temperature,
         block_size,
-        sudoku,
+        table_s3,
         case_study,
         score_quality,
         approximations,

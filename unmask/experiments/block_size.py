@@ -1,88 +1,78 @@
-"""How much does the size of a block matter?"""
+"""How much does the block size matter?"""
 
 from __future__ import annotations
 
-from unmask.experiments.cells import Method, Part
-from unmask.experiments.experiment import Experiment, Findings, Verdict
-from unmask.experiments.found import Found, mean_of
-from unmask.experiments.methods import alone, asked
+from unmask.experiments.claims import Claim, all_hold, describe, judge
+from unmask.experiments.evidence import Evidence
+from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
-from unmask.experiments.setting import Setting
-from unmask.experiments.tables import rows_of
-from unmask.experiments.verdicts import all_of, figure, outcome
+from unmask.experiments.setup import Setup
+from unmask.report.gather import Result, mean_by_problem
 from unmask.report.plots import Plot, Point
-from unmask.report.results import Result
-from unmask.report.statistics import Estimate, compare, joint
+from unmask.report.statistics import compare, mean_difference
+from unmask.report.tables import Table
 
-BENCHMARK, SOURCE = "MATH500", "Figure S1"
+BENCHMARK = "MATH500"
 LENGTH = 128  # of the paper
 
 
-def parts(setting: Setting) -> list[Part]:
-    """Powers of two, and the whole answer; block 1 writes one token a step, the others two."""
-    if not setting.chosen(BENCHMARK):
-        return []
-    length = setting.at(BENCHMARK, LENGTH)
-    search = f"beams={setting.beams}, temperature={setting.temperature}"
-    methods = [Method(f"block-{size}", str(size), f"ots({search}, block={size})") for size in sizes(length)]
-    return [alone(setting, BENCHMARK, asked(setting, methods), length)]
+def parts(setup: Setup) -> list[Part]:
+    """Powers of two, and the whole answer; block 1 writes one token per step, the others two."""
+    return single_parts(setup, [BENCHMARK], LENGTH, lambda length: selected(setup, _methods(setup, length)))
 
 
-def sizes(length: int) -> list[int]:
-    return [*(2**power for power in range(length.bit_length()) if 2**power < length), length]
+def _methods(setup: Setup, length: int) -> list[Method]:
+    sizes = [*(2**power for power in range(length.bit_length()) if 2**power < length), length]
+    search = f"beams={setup.beams}, temperature={setup.temperature}"
+    return [Method(f"block-{size}", str(size), f"ots({search}, block={size})") for size in sizes]
 
 
-def findings(found: Found) -> Findings:
-    results = _results(found)
-    said = paper("block-size")
-    body: list[list[str | Estimate | None]] = [
-        [str(size), one.accuracy, f"{one.cost['rows']:.0f}", str(len(one.right))] for size, one in results.items()
+def findings(evidence: Evidence) -> Findings:
+    (length,) = evidence.groups[BENCHMARK].lengths
+    results = {int(series.label): series.results[length] for series in evidence.groups[BENCHMARK].series}
+    body = [
+        (str(size), result.accuracy, f"{result.cost['rows']:.0f}", str(len(result.right)))
+        for size, result in results.items()
     ]
-    length = found.lengths(BENCHMARK)[0]
-    title = f"{BENCHMARK} · {found.setting.tasks[BENCHMARK]} · L={length} · accuracy, %"
-    table = rows_of(title, ["block", "accuracy", "rows", "n"], body, [1])
-    points = tuple(Point(float(size), one.accuracy) for size, one in results.items())
-    label = f"{found.setting.model} · {found.setting.tasks[BENCHMARK]}, L={length}"
-    plot = Plot("block-size", label, "block", (("Order-Token Search", points),), zero=True)
-    theirs = f"The paper, L=128: {said['lowest']} to {said['highest']}, {said['plateau']} ± {said['within']} for 2–64."
-    return Findings([table], _verdicts(results, said["within"]), [plot], text=theirs)
+    title = f"{evidence.title(BENCHMARK)} · L={length} · accuracy, %"
+    table = Table.of("accuracy", title, ("block", "accuracy", "rows", "n"), body)
+    points = tuple(Point(float(size), result.accuracy) for size, result in results.items())
+    title = f"{evidence.setup.model} · {evidence.setup.tasks[BENCHMARK]}, L={length}"
+    plot = Plot("block-size", title, "block", (("Order-Token Search", points),), zero=True)
+    figures = paper("block-size")
+    ends, plateau = f"{figures['lowest']} to {figures['highest']}", f"{figures['plateau']} ± {figures['within']}"
+    text = f"The paper, L=128: {ends}, {plateau} for 2–64."
+    return Findings([table], _claims(results, figures["within"]), [plot], text=text)
 
 
-def _results(found: Found) -> dict[int, Result]:
-    (length,) = found.lengths(BENCHMARK)
-    made = {size: found.result(BENCHMARK, f"block-{size}", length) for size in sizes(length)}
-    return {size: one for size, one in made.items() if one is not None}
-
-
-def _verdicts(results: dict[int, Result], within: float) -> list[Verdict]:
-    middle = [size for size in results if 1 < size < max(results)]
+def _claims(results: dict[int, Result], within: float) -> list[Claim]:
+    middle = {size: result for size, result in results.items() if 1 < size < max(results)}
     if len(middle) < 2:
         return []
-    plateau = mean_of([results[size].right for size in middle])
-    ends = []
-    for size in (1, max(results)):
-        pair = compare(results[size].right, plateau) if size in results else None
-        result = joint([pair] if pair else [])
-        said = f"the blocks between less block {size}: {figure(result)}" if result else f"no records of block {size}"
-        ends.append(Verdict("", SOURCE, outcome(result), said))
-    return [
-        _flat(results, middle, within),
-        all_of("A block of 1 and one block for the whole answer are below the blocks between", SOURCE, ends),
+    plateau = mean_by_problem([result.right for result in middle.values()])
+    ends = [
+        judge("", f"the blocks between minus block {size}", mean_difference([compare(results[size].right, plateau)]))
+        for size in (1, max(results))
+        if size in results
     ]
+    text = "A block of 1 and one block for the whole answer are below the blocks between"
+    return [_flat(middle, within), all_hold(text, ends)]
 
 
-def _flat(results: dict[int, Result], middle: list[int], within: float) -> Verdict:
-    """Two blocks that surely differ by more than the paper's band would speak against it."""
-    heights = {size: 100 * (results[size].accuracy.value or 0.0) for size in middle}
+def _flat(middle: dict[int, Result], within: float) -> Claim:
+    """Does not hold only if two blocks differ significantly and by more than the paper's band."""
+    heights = {size: 100 * (result.accuracy.value or 0.0) for size, result in middle.items()}
     low, high = min(heights, key=heights.__getitem__), max(heights, key=heights.__getitem__)
-    pair = compare(results[low].right, results[high].right)
-    result = joint([pair] if pair else [])
-    flat = heights[high] - heights[low] <= 2 * within and result is not None and result.error is not None
-    said = f"from {heights[low]:.1f} (block {low}) to {heights[high]:.1f} (block {high})"
-    said += f"; difference {figure(result)}" if result else ""
-    sure = outcome(result) == "holds"
-    claim = f"Blocks between 2 and half the answer stay within ± {within} points"
-    return Verdict(claim, SOURCE, "holds" if flat else "does not hold" if sure else "not decided", said)
+    difference = mean_difference([compare(middle[low].right, middle[high].right)])
+    text = f"Blocks between 2 and half the answer stay within ± {within} points"
+    figures = f"from {heights[low]:.1f} (block {low}) to {heights[high]:.1f} (block {high})"
+    if difference is None:
+        return Claim(text, "not decided", figures)
+    flat = heights[high] - heights[low] <= 2 * within and difference.error is not None
+    steep = judge("", "", difference).outcome == "holds"
+    outcome = "holds" if flat else "does not hold" if steep else "not decided"
+    return Claim(text, outcome, f"{figures}; difference {describe(difference)}")
 
 
-EXPERIMENT = Experiment("block-size", SOURCE, __doc__ or "", parts, findings)
+EXPERIMENT = Experiment("block-size", "Figure S1", __doc__, parts, findings)

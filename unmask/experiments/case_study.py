@@ -6,15 +6,15 @@ from dataclasses import asdict
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.bench import Bench
-from unmask.experiments.cells import Part
-from unmask.experiments.experiment import Experiment, Findings, Verdict
-from unmask.experiments.found import Found
-from unmask.experiments.methods import pick
-from unmask.experiments.setting import Setting
-from unmask.report.lineage import grow
-from unmask.report.tables import Entry, Table
-from unmask.report.tree import describe, tree_image
+from unmask.experiments.claims import Claim
+from unmask.experiments.evidence import Evidence
+from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.methods import Part, pick
+from unmask.experiments.runner import Runner
+from unmask.experiments.setup import Setup
+from unmask.report.search_tree import read_tree
+from unmask.report.tables import Table
+from unmask.report.tree_drawing import describe, tree_image
 from unmask.runs.generation import Generation
 from unmask.runs.prompt import read_prompt
 from unmask.runs.settings import Settings
@@ -22,59 +22,60 @@ from unmask.runs.trace import Trace
 from unmask.tasks import Problem, task
 from unmask.tasks.countdown import ask
 
-BENCHMARK, SOURCE = "Countdown", "Figure S2"
+BENCHMARK = "Countdown"
 NUMBERS, TARGET = [87, 28, 35], 94
 LENGTH = 128  # the paper does not say
-WIDTH = 120  # characters of the tree as text
+WIDTH = 120  # of the tree as text, in characters
 
 
-def parts(setting: Setting) -> list[Part]:
-    if not setting.chosen(BENCHMARK):
+def parts(setup: Setup) -> list[Part]:
+    if not setup.chosen(BENCHMARK):
         return []
-    methods = tuple(pick(setting, "low-confidence", "ots"))
-    length = setting.at(BENCHMARK, LENGTH)
-    return [Part(BENCHMARK.lower(), BENCHMARK, setting.tasks[BENCHMARK], methods, (length,), limit=1)]
+    methods = tuple(pick(setup, "low-confidence", "ots"))
+    length = setup.at(BENCHMARK, LENGTH)
+    return [Part(BENCHMARK.lower(), BENCHMARK, setup.tasks[BENCHMARK], methods, (length,), limit=1)]
 
 
-def measure(bench: Bench, setting: Setting) -> dict[str, Any]:
-    """What each wrote, and how."""
-    (part,) = parts(setting)
-    made = task.make(part.task)
+def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
+    """What each method wrote, with its trace."""
+    (part,) = parts(setup)
+    countdown = task.make(part.task)
     problem = Problem("case-study", ask(NUMBERS, TARGET), "", {"numbers": NUMBERS, "target": TARGET})
-    model = bench.load(setting)
-    prompt = read_prompt(model, made.messages(problem))
-    found = {}
+    model = runner.load(setup)
+    prompt = read_prompt(model, countdown.messages(problem))
+    measured = {}
     for method in part.methods:
         settings = Settings(decoder.make(method.spec), part.lengths[0])
-        (output,) = Generation(model, settings, key=made.key).outputs([prompt], traced=True)
-        grade = made.grade(problem, output.text, setting.metric)
+        (output,) = Generation(model, settings, key=countdown.key).outputs([prompt], traced=True)
+        grade = countdown.grade(problem, output.text, setup.metric)
         assert output.trace is not None
         trace = asdict(output.trace)
-        found[method.name] = {"text": output.text, "answer": grade.answer, "right": grade.right, "trace": trace}
-    return found
+        measured[method.name] = {"text": output.text, "answer": grade.answer, "right": grade.right, "trace": trace}
+    return measured
 
 
-def findings(found: Found) -> Findings:
-    traces = {name: Trace(**said["trace"]) for name, said in found.measured.items()}
-    tree = grow(traces["ots"], traces["low-confidence"])
+def findings(evidence: Evidence) -> Findings:
+    measured = evidence.measured
+    search, path = (Trace(**measured[name]["trace"]) for name in ("ots", "low-confidence"))
+    tree = read_tree(search, path)
     body = [
-        (Entry(found.label(name)), Entry(" / ".join(said["text"].split("\n"))), Entry("✓" if said["right"] else "✗"))
-        for name, said in found.measured.items()
+        (evidence.label(name), " / ".join(output["text"].split("\n")), "✓" if output["right"] else "✗")
+        for name, output in measured.items()
     ]
-    table = Table("accuracy", f"{NUMBERS} → {TARGET}", ("method", "writes", "right"), tuple(body))
-    drawn = {f"case-study.{kind}": tree_image(tree, kind) for kind in ("svg", "png")}
-    return Findings([table], [_verdict(found.measured)], pictures=drawn, text=describe(tree, WIDTH))
+    table = Table.of("accuracy", f"{NUMBERS} → {TARGET}", ("method", "writes", "right"), body)
+    picture = {"case-study": lambda kind: tree_image(tree, kind)}
+    return Findings([table], [_claim(measured)], [], picture, describe(tree, WIDTH))
 
 
-def _verdict(measured: dict[str, Any]) -> Verdict:
+def _claim(measured: dict[str, Any]) -> Claim:
     low, search = measured["low-confidence"], measured["ots"]
-    said = f"low-confidence answers {low['answer']}, the search {search['answer']}"
+    text = "Low-confidence fails and the search finds 87 − 28 + 35"
+    figures = f"low-confidence answers {low['answer']}, the search {search['answer']}"
     if not search["right"]:
-        outcome = "does not hold"
-    else:
-        outcome = "not decided" if low["right"] else "holds"
-        said += "; both are right, so the example shows nothing here" if low["right"] else ""
-    return Verdict("Low-confidence fails and the search finds 87 − 28 + 35", SOURCE, outcome, said)
+        return Claim(text, "does not hold", figures)
+    if low["right"]:
+        return Claim(text, "not decided", f"{figures}; both are right, so the example shows nothing here")
+    return Claim(text, "holds", figures)
 
 
-EXPERIMENT = Experiment("case-study", SOURCE, __doc__ or "", parts, findings, measure)
+EXPERIMENT = Experiment("case-study", "Figure S2", __doc__, parts, findings, measure)

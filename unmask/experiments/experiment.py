@@ -1,47 +1,43 @@
-"""What an experiment is: a question, the cells that answer it, and what their records say."""
+"""An experiment: a question, the cells that answer it, and what their records show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from unmask.experiments.bench import Bench
-from unmask.experiments.cells import Part
-from unmask.experiments.found import Found
-from unmask.experiments.setting import Setting
-from unmask.report.plots import Plot
+from unmask.experiments.claims import Claim
+from unmask.experiments.evidence import Evidence
+from unmask.experiments.methods import Part
+from unmask.experiments.runner import Runner
+from unmask.experiments.setup import Setup
+from unmask.report.plots import Plot, draw
 from unmask.report.tables import Table
-
-Outcome = Literal["holds", "does not hold", "not decided", "not asked"]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What came of one of the paper's claims."""
-
-    claim: str
-    source: str  # where the paper makes it
-    outcome: Outcome
-    said: str  # the figures it rests on
 
 
 @dataclass(frozen=True)
 class Findings:
     tables: list[Table]
-    verdicts: list[Verdict] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
-    pictures: Mapping[str, bytes] = field(default_factory=dict)  # drawn already, by file name
+    pictures: Mapping[str, Callable[[str], bytes]] = field(default_factory=dict)  # by name; drawn as `svg` or `png`
     text: str = ""  # shown as it is
+
+    def images(self, *kinds: str) -> dict[str, bytes]:
+        """By file name."""
+        drawn = {f"{plot.name}.{kind}": draw(plot, kind) for plot in self.plots if plot.lines for kind in kinds}
+        return drawn | {f"{name}.{kind}": picture(kind) for name, picture in self.pictures.items() for kind in kinds}
 
 
 @dataclass(frozen=True)
 class Experiment:
     name: str
     source: str  # the paper's table or figure
-    question: str
-    parts: Callable[[Setting], list[Part]]
-    findings: Callable[[Found], Findings]
-    measure: Callable[[Bench, Setting], Any] | None = (
-        None  # work that is no evaluation; what it returns is kept as JSON
-    )
+    doc: str | None  # the question, and notes after it
+    parts: Callable[[Setup], list[Part]]
+    findings: Callable[[Evidence], Findings]
+    measure: Callable[[Runner, Setup], Any] | None = None  # work other than an evaluation; its result is kept as JSON
+
+    @property
+    def question(self) -> str:
+        return (self.doc or "").split("\n")[0]

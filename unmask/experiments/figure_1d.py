@@ -1,53 +1,36 @@
-"""Is Order-Token Search above low-confidence and random remasking at every length of the answer?"""
+"""Is Order-Token Search above low-confidence and random remasking at every answer length?"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.experiments.cells import Part
-from unmask.experiments.experiment import Experiment, Findings, Verdict
-from unmask.experiments.found import Found
-from unmask.experiments.methods import pick, tabled
-from unmask.experiments.paper import MODELS, model_of, paper
-from unmask.experiments.setting import Setting
-from unmask.experiments.tables import cells
-from unmask.experiments.verdicts import all_of, figure, outcome
-from unmask.report.plots import Plot, Point
-from unmask.report.statistics import joint
+from unmask.experiments.claims import Claim, all_hold, judge
+from unmask.experiments.evidence import Evidence
+from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.methods import Part, pick, table_parts
+from unmask.experiments.paper import published_columns
+from unmask.experiments.paper_tables import benchmark_table, length_plot
+from unmask.experiments.setup import Setup
 
-BENCHMARK, SOURCE = "MATH500", "Figure 1(d)"
+BENCHMARK = "MATH500"
 
 
-def parts(setting: Setting) -> list[Part]:
-    methods = pick(setting, "low-confidence", "random", "ots")
-    return [replace(part, limit=setting.few) for part in tabled(setting, [BENCHMARK], methods, setting.axis)]
+def parts(setup: Setup) -> list[Part]:
+    methods = pick(setup, "low-confidence", "random", "ots")
+    return [replace(part, limit=setup.few) for part in table_parts(setup, [BENCHMARK], methods, setup.axis)]
 
 
-def findings(found: Found) -> Findings:
-    said = paper("table-1")
-    rows = said["models"][model_of(found.setting.model) or MODELS[0]]
-    beside = {name: (*row["benchmarks"][BENCHMARK], row["averages"][BENCHMARK]) for name, row in rows.items()}
-    table = cells(found, BENCHMARK, beside, [*map(str, said["lengths"]), "average"])
-    claims = [_claim(found, rival) for rival in ("low-confidence", "random")]
-    return Findings([table], claims, [_plot(found)])
+def findings(evidence: Evidence) -> Findings:
+    published = published_columns("table-1", evidence.setup.model, BENCHMARK)
+    claims = [_claim(evidence, rival) for rival in ("low-confidence", "random")]
+    return Findings([benchmark_table(evidence, BENCHMARK, published)], claims, [length_plot(evidence, BENCHMARK)])
 
 
-def _plot(found: Found) -> Plot:
-    lines = []
-    for method in found.methods:
-        results = found.results(BENCHMARK, method.name)
-        lines.append((method.label, tuple(Point(float(at), one.accuracy) for at, one in results.items())))
-    title = f"{found.setting.model} · {found.setting.tasks[BENCHMARK]}"
-    return Plot("figure-1d", title, "length of the answer", tuple(lines), zero=True)
+def _claim(evidence: Evidence, rival: str) -> Claim:
+    lengths = evidence.groups[BENCHMARK].lengths
+    differences = {length: evidence.difference("ots", rival, [BENCHMARK], length=length) for length in lengths}
+    claims = [judge(f"L={length}", "", difference) for length, difference in differences.items()]
+    return all_hold(f"OTS is above {evidence.label(rival)} at every length", claims)
 
 
-def _claim(found: Found, rival: str) -> Verdict:
-    each = []
-    for length in found.lengths(BENCHMARK):
-        pair = found.compare(BENCHMARK, rival, "ots", length=length)
-        result = joint([pair] if pair else [])
-        each.append(Verdict(f"L={length}", SOURCE, outcome(result), figure(result) if result else "no records"))
-    return all_of(f"OTS is above {found.label(rival)} at every length", SOURCE, each)
-
-
-EXPERIMENT = Experiment("figure-1d", SOURCE, __doc__ or "", parts, findings)
+EXPERIMENT = Experiment("figure-1d", "Figure 1(d)", __doc__, parts, findings)

@@ -1,84 +1,125 @@
-"""The rows of the paper's tables as decoders, and the rectangles of cells they make."""
+"""The rows of the paper's tables as decoders, and the rectangles of cells they form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from unmask.errors import UnmaskError, nearest
-from unmask.experiments.cells import Method, Part
-from unmask.experiments.setting import Setting
+from unmask.experiments.setup import Setup
 
+TEN = (  # the rows of Table 1, in its order
+    *("low-confidence", "low-confidence-vote", "random", "random-vote", "ar", "ar-vote", "ar-beam"),
+    *("ots-all-blocks", "ots-future-masked", "ots"),
+)
 ABLATIONS = ("ots-all-blocks", "ots-future-masked")
 
 
-def ten(setting: Setting) -> list[Method]:
-    """Those of Table 1. Single paths take the likeliest token; samples that vote are drawn, or they would all agree."""
-    vote, search = setting.vote_temperature, f"beams={setting.beams}, temperature={setting.temperature}"
-    drawn, few = f"temperature={vote}", setting.ar_votes
-    return [
-        Method("low-confidence", "Low-confidence", "low-confidence"),
-        Method(
-            "low-confidence-vote", "Low-confidence + vote", f"vote(n={setting.votes}, inner=low-confidence({drawn}))"
-        ),
-        Method("random", "Random", "random"),
-        Method("random-vote", "Random + vote", f"vote(n={setting.votes}, inner=random({drawn}))"),
-        Method("ar", "AR", "left-to-right(block=1)"),
-        Method("ar-vote", "AR + vote", f"vote(n={few}, inner=left-to-right(block=1, {drawn}))"),
-        Method("ar-beam", "AR + beam search", f"ots({search}, block=1)"),
-        Method("ots-all-blocks", "OTS, all blocks", f"ots({search}, likelihood=all-blocks)"),
-        Method("ots-future-masked", "OTS, future masked", f"ots({search}, likelihood=future-masked)"),
-        Method("ots", "Order-Token Search", f"ots({search})"),
-    ]
+@dataclass(frozen=True)
+class Method:
+    """A row of the paper's tables."""
+
+    name: str  # kebab-case; what users type
+    label: str  # as tables show it
+    spec: str  # the decoder
 
 
-def pick(setting: Setting, *names: str) -> list[Method]:
-    by_name = {method.name: method for method in ten(setting)}
+@dataclass(frozen=True)
+class Part:
+    """A rectangle of cells: one run in its own folder."""
+
+    name: str
+    benchmark: str  # the paper's
+    task: str  # that is run for it
+    methods: tuple[Method, ...]
+    lengths: tuple[int, ...]
+    limit: int | None  # problems
+    seeds: tuple[int, ...] = (0,)
+    samples: int = 1
+    cache: str = "none"
+    early_end: bool = False
+
+    @property
+    def approximate(self) -> str:
+        """In words; empty if it is exact."""
+        return " + ".join([f"cache {self.cache}"] * (self.cache != "none") + ["early end"] * self.early_end)
+
+
+def ten(setup: Setup) -> list[Method]:
+    """The methods of Table 1. Single paths take the likeliest token; a vote draws its samples, or all would agree."""
+    search = f"beams={setup.beams}, temperature={setup.temperature}"
+    drawn, n = f"temperature={setup.vote_temperature}", setup.votes
+    methods = {
+        "low-confidence": ("Low-confidence", "low-confidence"),
+        "low-confidence-vote": ("Low-confidence + vote", f"vote(n={n}, inner=low-confidence({drawn}))"),
+        "random": ("Random", "random"),
+        "random-vote": ("Random + vote", f"vote(n={n}, inner=random({drawn}))"),
+        "ar": ("AR", "left-to-right(block=1)"),
+        "ar-vote": ("AR + vote", f"vote(n={setup.ar_votes}, inner=left-to-right(block=1, {drawn}))"),
+        "ar-beam": ("AR + beam search", f"ots({search}, block=1)"),
+        "ots-all-blocks": ("OTS, all blocks", f"ots({search}, likelihood=all-blocks)"),
+        "ots-future-masked": ("OTS, future masked", f"ots({search}, likelihood=future-masked)"),
+        "ots": ("Order-Token Search", f"ots({search})"),
+    }
+    return [Method(name, label, spec) for name, (label, spec) in methods.items()]
+
+
+def pick(setup: Setup, *names: str) -> list[Method]:
+    by_name = {method.name: method for method in ten(setup)}
     return [by_name[name] for name in names]
 
 
-def tabled(
-    setting: Setting, benchmarks: Sequence[str], methods: Sequence[Method], lengths: tuple[int, ...] = ()
+def table_parts(
+    setup: Setup, benchmarks: Sequence[str], methods: Sequence[Method], lengths: tuple[int, ...] = ()
 ) -> list[Part]:
-    """Random order is averaged over seeds; a search at every position is asked of fewer problems where that is set."""
+    """Random order is averaged over seeds. AR with beam search, which is expensive, gets fewer problems if so set."""
     parts = []
-    for benchmark in setting.chosen(*benchmarks):
-        for kind, some in _kinds(asked(setting, methods)).items():
+    for benchmark in setup.chosen(*benchmarks):
+        for kind, members in _kinds(selected(setup, methods)).items():
             parts.append(
                 Part(
                     name="-".join([benchmark.lower(), *([kind] if kind else [])]),
                     benchmark=benchmark,
-                    task=setting.tasks[benchmark],
-                    methods=tuple(some),
-                    lengths=lengths or setting.table(benchmark),
-                    limit=setting.few if kind == "ar-beam" and setting.few is not None else setting.limit,
-                    seeds=setting.seeds if kind == "random" else (0,),
+                    task=setup.tasks[benchmark],
+                    methods=tuple(members),
+                    lengths=lengths or setup.table(benchmark),
+                    limit=setup.few if kind == "ar-beam" and setup.few is not None else setup.limit,
+                    seeds=setup.seeds if kind == "random" else (0,),
                 )
             )
     return parts
 
 
-def alone(setting: Setting, benchmark: str, methods: Iterable[Method], length: int, samples: int = 1) -> Part:
-    """One benchmark at one length, asked of the smaller number of problems."""
-    return Part(
-        name=benchmark.lower() + ("-drawn" if samples > 1 else ""),
-        benchmark=benchmark,
-        task=setting.tasks[benchmark],
-        methods=tuple(methods),
-        lengths=(length,),
-        limit=setting.few,
-        samples=samples,
-    )
+def single_parts(
+    setup: Setup,
+    benchmarks: Iterable[str],
+    published: int,
+    methods: Callable[[int], Iterable[Method]],
+    samples: int = 1,
+) -> list[Part]:
+    """A part per benchmark at one length, the paper's unless the setup has its own, with few problems."""
+    lengths = {benchmark: setup.at(benchmark, published) for benchmark in setup.chosen(*benchmarks)}
+    return [
+        Part(
+            name=benchmark.lower() + ("-drawn" if samples > 1 else ""),
+            benchmark=benchmark,
+            task=setup.tasks[benchmark],
+            methods=tuple(methods(length)),
+            lengths=(length,),
+            limit=setup.few,
+            samples=samples,
+        )
+        for benchmark, length in lengths.items()
+    ]
 
 
-def asked(setting: Setting, methods: Iterable[Method]) -> list[Method]:
-    """Those of an experiment that the user wants."""
-    found = list(methods)
-    if not setting.methods:
-        return found
-    kept = [method for method in found if method.name in setting.methods]
+def selected(setup: Setup, methods: Iterable[Method]) -> list[Method]:
+    """The methods of an experiment that the user chose."""
+    known = {method.name: method for method in methods}
+    kept = [method for name, method in known.items() if not setup.methods or name in setup.methods]
     if not kept:
-        wrong = setting.methods[0]
-        raise UnmaskError(f"no method here is called {wrong!r}: {nearest(wrong, [one.name for one in found])}")
+        wrong = setup.methods[0]
+        raise UnmaskError(f"no method here is called {wrong!r}: {nearest(wrong, known)}")
     return kept
 
 

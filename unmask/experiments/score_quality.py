@@ -1,6 +1,6 @@
 """How well does each likelihood rank candidates on their way to a right answer above those that are not?
 
-Ours, not the paper's: it asks why pruning works, where it does.
+Not in the paper: it asks why pruning works where it does.
 """
 
 from __future__ import annotations
@@ -9,76 +9,71 @@ from itertools import islice
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.bench import Bench
-from unmask.experiments.cells import Part
-from unmask.experiments.experiment import Experiment, Findings, Verdict
-from unmask.experiments.found import Found
-from unmask.experiments.methods import alone, pick
-from unmask.experiments.setting import Setting
-from unmask.report.quality import Quality, qualities, quality_image, quality_table
+from unmask.experiments.claims import Claim
+from unmask.experiments.evidence import Evidence
+from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.methods import Part, pick, single_parts
+from unmask.experiments.runner import Runner
+from unmask.experiments.setup import Setup
+from unmask.report.quality import Quality, qualities, quality_plot, quality_table
 from unmask.runs.candidates import BATCH, Candidate, Study
 from unmask.runs.generation import Generation
 from unmask.runs.settings import Settings
 from unmask.tasks import task
 
 BENCHMARKS = ("Countdown", "GSM8K", "MATH500", "HumanEval")
-SOURCE = "ours"
 LENGTH = 256
 DIGITS = 5  # of a stored score
-SURE = 1.96  # standard errors
+INTERVAL = 1.96  # standard errors
 
 
-def parts(setting: Setting) -> list[Part]:
-    (method,) = pick(setting, "ots")
-    return [
-        alone(setting, benchmark, [method], setting.at(benchmark, LENGTH)) for benchmark in setting.chosen(*BENCHMARKS)
-    ]
+def parts(setup: Setup) -> list[Part]:
+    return single_parts(setup, BENCHMARKS, LENGTH, lambda _: pick(setup, "ots"))
 
 
-def measure(bench: Bench, setting: Setting) -> dict[str, Any]:
+def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     """By benchmark, every candidate of every search, without its text."""
-    model = bench.load(setting)
-    found = {}
-    for part in parts(setting):
-        made = task.make(part.task, **bench.allowed(part.task))
+    model = runner.load(setup)
+    measured = {}
+    for part in parts(setup):
+        benchmark = task.make(part.task, **runner.allowed(part.task))
         settings = Settings(decoder.make(part.methods[0].spec), part.lengths[0])
-        problems = list(islice(made.problems(), part.limit))
-        study = Study(Generation(model, settings, key=made.key), made)
-        found[part.benchmark] = [_kept(one) for one in study.candidates(problems, bench.batch or BATCH)]
-    return found
+        problems = list(islice(benchmark.problems(), part.limit))
+        study = Study(Generation(model, settings, key=benchmark.key), benchmark)
+        measured[part.benchmark] = [_pack(each) for each in study.candidates(problems, runner.batch or BATCH)]
+    return measured
 
 
-def _kept(one: Candidate) -> list[Any]:
-    scores = {name: None if value is None else round(value, DIGITS) for name, value in one.scores.items()}
-    return [one.problem, one.step, one.block, one.parent, one.draw, one.kept, scores, one.right]
+def _pack(candidate: Candidate) -> list[Any]:
+    scores = {name: None if value is None else round(value, DIGITS) for name, value in candidate.scores.items()}
+    place = (candidate.problem, candidate.step, candidate.block, candidate.parent, candidate.draw)
+    return [*place, candidate.kept, scores, candidate.right]
 
 
-def _candidate(said: list[Any]) -> Candidate:
-    problem, step, block, parent, draw, kept, scores, right = said
+def _unpack(fields: list[Any]) -> Candidate:
+    problem, step, block, parent, draw, kept, scores, right = fields
     return Candidate(problem, step, block, parent, draw, kept, scores, "", right, None)
 
 
-def findings(found: Found) -> Findings:
-    tables, verdicts, drawn = [], [], {}
-    for benchmark, said in found.measured.items():
-        measured = qualities(map(_candidate, said))
-        title = f"{benchmark} · {found.setting.tasks[benchmark]} · right above wrong, AUC"
-        tables.append(quality_table(measured, title))
-        verdicts.append(_verdict(found.shown(benchmark), measured))
-        for kind in ("svg", "png"):
-            name = f"{found.setting.model} · {found.setting.tasks[benchmark]}"
-            drawn[f"score-quality-{benchmark.lower()}.{kind}"] = quality_image(measured, kind, name)
-    return Findings(tables, verdicts, pictures=drawn)
+def findings(evidence: Evidence) -> Findings:
+    tables, claims, plots = [], [], []
+    for benchmark, candidates in evidence.measured.items():
+        measured = qualities(map(_unpack, candidates))
+        tables.append(quality_table(measured, f"{evidence.title(benchmark)} · right above wrong, AUC"))
+        claims.append(_claim(evidence.shown(benchmark), measured))
+        title = f"{evidence.setup.model} · {evidence.setup.tasks[benchmark]}"
+        plots.append(quality_plot(measured, f"score-quality-{benchmark.lower()}", title))
+    return Findings(tables, claims, plots)
 
 
-def _verdict(name: str, measured: list[Quality]) -> Verdict:
-    claim = f"{name}: the block likelihood ranks right above wrong more often than a coin"
-    whole = next(one.auc for one in measured if one.score == "block" and one.block is None)
-    if whole.value is None or whole.error is None:
-        return Verdict(claim, SOURCE, "not decided", "too few problems have candidates of both kinds")
-    lead = (whole.value - 0.5) / whole.error if whole.error else 0.0
-    outcome = "holds" if lead > SURE else "does not hold" if lead < -SURE else "not decided"
-    return Verdict(claim, SOURCE, outcome, f"AUC {whole.value:.3f} ± {whole.error:.3f}, {whole.n} problems")
+def _claim(name: str, measured: list[Quality]) -> Claim:
+    text = f"{name}: the block likelihood ranks right above wrong more often than chance"
+    auc = next(each.auc for each in measured if each.score == "block" and each.block is None)
+    if auc.value is None or auc.error is None:
+        return Claim(text, "not decided", "too few problems have candidates of both kinds")
+    lead = (auc.value - 0.5) / auc.error if auc.error else 0.0
+    outcome = "holds" if lead > INTERVAL else "does not hold" if lead < -INTERVAL else "not decided"
+    return Claim(text, outcome, f"AUC {auc.value:.3f} ± {auc.error:.3f}, {auc.n} problems")
 
 
-EXPERIMENT = Experiment("score-quality", SOURCE, __doc__.split("\n")[0] if __doc__ else "", parts, findings, measure)
+EXPERIMENT = Experiment("score-quality", "ours", __doc__, parts, findings, measure)

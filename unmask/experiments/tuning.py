@@ -1,6 +1,6 @@
-"""K and τ searched as the paper did, but chosen on problems that are not the tested ones.
+"""K and τ chosen as in the paper, but on problems that are not the tested ones.
 
-The paper names no split it chose on. What would have been best on the tested problems is shown, and called that.
+The paper does not say on which split it chose. The best setting on the tested problems is shown as hindsight.
 """
 
 from __future__ import annotations
@@ -9,65 +9,64 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unmask.errors import UnmaskError
-from unmask.experiments.cells import Method, Part
-from unmask.experiments.found import Found
-from unmask.experiments.setting import Setting
-from unmask.experiments.tables import rows_of
-from unmask.report.statistics import Estimate
+from unmask.experiments.evidence import Evidence
+from unmask.experiments.methods import Method, Part
+from unmask.experiments.setup import Setup
 from unmask.report.tables import Table
 
 BEAMS = (3, 5, 8)
 TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0)
-JOINT = " · "
-FEW = 256  # problems of each kind, unless the setting has its own number
-OTHERS, TESTED = "others", "tested"  # which problems: those that are chosen on, and those of the table
+SEPARATOR = " · "
+FEW = 256  # problems of each kind, unless the setup has its own number
+OTHERS, TESTED = "others", "tested"  # problems on which to choose, and those of the table
 
 
-def parts(setting: Setting, benchmarks: Sequence[str]) -> list[Part]:
-    able = [benchmark for benchmark in setting.chosen(*benchmarks) if benchmark in setting.tuning]
-    if not able:
-        raise UnmaskError(f"--grid has nothing to choose on: known: {', '.join(setting.tuning)}")
-    made = []
-    for benchmark in able:
-        for which, task in ((OTHERS, setting.tuning[benchmark]), (TESTED, setting.tasks[benchmark])):
-            name = _name(benchmark, which)
-            methods = tuple(_method(beams, warm) for beams in BEAMS for warm in TEMPERATURES)
-            made.append(Part(name.lower(), name, task, methods, setting.table(benchmark), limit=setting.few or FEW))
-    return made
+def parts(setup: Setup, benchmarks: Sequence[str]) -> list[Part]:
+    tunable = [benchmark for benchmark in setup.chosen(*benchmarks) if benchmark in setup.tuning]
+    if not tunable:
+        raise UnmaskError(f"--grid has no problems to choose on: known: {', '.join(setup.tuning)}")
+    methods = tuple(_method(beams, temperature) for beams in BEAMS for temperature in TEMPERATURES)
+    limit = setup.few or FEW
+    tasks = {
+        _name(benchmark, which): (task, setup.table(benchmark))
+        for benchmark in tunable
+        for which, task in ((OTHERS, setup.tuning[benchmark]), (TESTED, setup.tasks[benchmark]))
+    }
+    return [Part(name.lower(), name, task, methods, lengths, limit) for name, (task, lengths) in tasks.items()]
 
 
-def without(found: Found) -> Found:
+def without(evidence: Evidence) -> Evidence:
     """The table itself."""
-    return replace(found, parts=[part for part in found.parts if JOINT not in part.benchmark])
+    return replace(evidence, parts=[part for part in evidence.parts if SEPARATOR not in part.benchmark])
 
 
-def table(found: Found) -> Table:
-    """The setting chosen on other problems, what it gives on the tested ones, and the best there in hindsight."""
-    body: list[list[str | Estimate | None]] = []
-    for part in found.parts:
-        benchmark, _, which = part.benchmark.partition(JOINT)
-        if which != TESTED or part.name not in found.runs:
+def table(evidence: Evidence) -> Table:
+    """The setting chosen on other problems, its accuracy on the tested ones, and the best there in hindsight."""
+    body = []
+    for part in evidence.parts:
+        benchmark, _, which = part.benchmark.partition(SEPARATOR)
+        if which != TESTED or part.name not in evidence.runs:
             continue
-        chosen = _best(found, _name(benchmark, OTHERS), part.methods)
-        best = _best(found, _name(benchmark, TESTED), part.methods)
-        headline = found.accuracy(benchmark, "ots")
-        figures = [found.accuracy(_name(benchmark, which), chosen.name) for which in (OTHERS, TESTED)]
-        hindsight = found.accuracy(_name(benchmark, TESTED), best.name)
-        body.append([benchmark, headline, chosen.label, *figures, best.label, hindsight])
+        others = _name(benchmark, OTHERS)
+        chosen, best = (_best(evidence, name, part.methods) for name in (others, part.benchmark))
+        figures = [evidence.accuracy(name, chosen.name) for name in (others, part.benchmark)]
+        hindsight = evidence.accuracy(part.benchmark, best.name)
+        body.append((benchmark, evidence.accuracy(benchmark, "ots"), chosen.label, *figures, best.label, hindsight))
     head = ("benchmark", "OTS as it is", "chosen", "on other problems", "on the tested", "hindsight", "best on test")
-    problems = sorted({part.limit for part in found.parts if JOINT in part.benchmark and part.limit})
+    problems = sorted({part.limit for part in evidence.parts if SEPARATOR in part.benchmark and part.limit})
     title = f"K and τ chosen on other problems, accuracy, %, n={'–'.join(map(str, problems))} of each kind"
-    return rows_of(title, head, body)
+    return Table.of("accuracy", title, head, body, rank=False)
 
 
-def _method(beams: int, warm: float) -> Method:
-    return Method(f"ots-{beams}-{warm}", f"K={beams}, τ={warm}", f"ots(beams={beams}, temperature={warm})")
+def _method(beams: int, temperature: float) -> Method:
+    spec = f"ots(beams={beams}, temperature={temperature})"
+    return Method(f"ots-{beams}-{temperature}", f"K={beams}, τ={temperature}", spec)
 
 
-def _best(found: Found, benchmark: str, methods: Sequence[Method]) -> Method:
-    """Ties go to the cheaper and cooler."""
-    return max(methods, key=lambda method: found.accuracy(benchmark, method.name).value or 0.0)
+def _best(evidence: Evidence, benchmark: str, methods: Sequence[Method]) -> Method:
+    """Ties go to fewer beams, then to the lower temperature."""
+    return max(methods, key=lambda method: evidence.accuracy(benchmark, method.name).value or 0.0)
 
 
 def _name(benchmark: str, which: str) -> str:
-    return f"{benchmark}{JOINT}{which}"
+    return f"{benchmark}{SEPARATOR}{which}"

@@ -2,73 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from unmask.errors import UnmaskError, nearest
 from unmask.report import labels
-from unmask.report.results import Group, Row, result_of
+from unmask.report.gather import Group, Series, pass_curve
 from unmask.report.statistics import Comparison, compare
 
-BASELINE = "low-confidence"  # unless another is asked for
+BASELINE = "low-confidence"
 
 
 @dataclass(frozen=True)
 class Pair:
     group: Group
-    row: Row
+    series: Series
     length: int | None  # None: the average over the lengths of both
-    found: Comparison
-
-    def json(self) -> dict[str, Any]:
-        return asdict(self.found)
+    comparison: Comparison
 
 
-def choose_baseline(groups: Sequence[Group], asked: str | None) -> str | None:
-    """The label of the asked one, which must be there; else the usual one where it is."""
+def choose_baseline(groups: Sequence[Group], spec: str | None) -> str | None:
+    """The label of the decoder asked for, which must be there; else the usual baseline if it is there."""
     for group in groups:
-        if found := find_row(group, BASELINE if asked is None else asked):
-            return found.label
-    if asked is None:
+        if series := find_series(group, BASELINE if spec is None else spec):
+            return series.label
+    if spec is None:
         return None
-    known = {row.label for group in groups for row in group.rows}
-    raise UnmaskError(f"no run here has the decoder {asked!r}: {nearest(asked, known)}")
+    known = {series.label for group in groups for series in group.series}
+    raise UnmaskError(f"no run here has the decoder {spec!r}: {nearest(spec, known)}")
 
 
-def find_row(group: Group, spec: str) -> Row | None:
-    """By its label or by what it means, so that `ots` finds order-token-search."""
-    for row in group.rows:
-        if row.label == spec:
-            return row
+def find_series(group: Group, spec: str) -> Series | None:
+    """By label or by meaning, so that `ots` finds order-token-search."""
+    for series in group.series:
+        if series.label == spec:
+            return series
     cells = labels.row(spec, {(cell.length, cell.decoder): cell for cell in group.records})
-    for row in group.rows:
-        if row.samples == 1 and cells and row.cells == cells:
-            return row
-    results = {length: result_of(group.records[cell]) for length, cell in cells.items()}
-    return Row(spec, results, cells, 1) if cells else None
+    for series in group.series:
+        if series.samples == 1 and cells and series.cells == cells:
+            return series
+    return Series(spec, {length: group.records[cell] for length, cell in cells.items()}) if cells else None
 
 
-def compare_rows(group: Group, baseline: str) -> Iterator[Pair]:
-    before = find_row(group, baseline)
+def compare_all(groups: Sequence[Group], baseline: str | None) -> list[Pair]:
+    return [] if baseline is None else [pair for group in groups for pair in compare_with(group, baseline)]
+
+
+def compare_with(group: Group, baseline: str) -> Iterator[Pair]:
+    before = find_series(group, baseline)
     if before is None:
         return
-    for row in group.rows:
-        common = [length for length in row.results if length in before.results]
-        if row.samples == before.samples and all(row.cells[length] == before.cells[length] for length in common):
+    for series in group.series:
+        common = [length for length in series.records if length in before.records]
+        if series.samples == before.samples and all(series.cells[at] == before.cells[at] for at in common):
             continue
-        for length in common:
-            found = compare(before.results[length].right, row.results[length].right)
-            if found is not None:
-                yield Pair(group, row, length, found)
-        if len(common) > 1:
-            means = [_mean([one.results[length].right for length in common]) for one in (before, row)]
-            found = compare(*means)
-            if found is not None:
-                yield Pair(group, row, None, found)
+        for length in [*common, *([None] if len(common) > 1 else [])]:
+            lengths = common if length is None else [length]
+            comparison = compare(before.by_problem(lengths), series.by_problem(lengths))
+            if comparison is not None:
+                yield Pair(group, series, length, comparison)
 
 
-def _mean(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """By problem, over the lengths; problems that some length lacks are left out."""
-    everywhere = set(parts[0]).intersection(*parts[1:])
-    return {problem: sum(part[problem] for part in parts) / len(parts) for problem in everywhere}
+def cell_figures(groups: Sequence[Group], pairs: Sequence[Pair] = ()) -> list[dict[str, Any]]:
+    """One JSON object per cell, with everything that the tables show."""
+    compared = {(id(pair.series), pair.length): asdict(pair.comparison) for pair in pairs}
+    return [
+        _figures(group, series, length) | {"against": compared.get((id(series), length))}
+        for group in groups
+        for series in group.series
+        for length in series.results
+    ]
+
+
+def _figures(group: Group, series: Series, length: int) -> dict[str, Any]:
+    result, records = series.results[length], series.records[length]
+    curve = pass_curve(records) if series.samples == 1 else {}
+    return {
+        "model": group.model,
+        "task": group.task,
+        "task_version": records[0].task_version,
+        "decoder": series.label,
+        "spec": records[0].decoder,
+        "vote": series.samples if series.samples > 1 else None,
+        "length": length,
+        "problems": result.accuracy.n,
+        "draws": result.draws,
+        "failed": result.failed,
+        "accuracy": result.accuracy.value,
+        "error": result.accuracy.error,
+        "score": result.parts.value,
+        "score_error": result.parts.error,
+        **result.cost,
+        "pass": {str(k): estimate.value for k, estimate in curve.items()} if len(curve) > 1 else {},
+    }

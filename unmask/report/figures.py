@@ -1,4 +1,4 @@
-"""Where matplotlib is met: one style, no display, no dates, the same bytes every time."""
+"""Drawing with matplotlib: one style, no display, no dates, the same bytes every time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from unmask.errors import UnmaskError, nearest
 
-# Okabe and Ito's colours, which stay apart for every kind of sight; then the same again with other marks.
+# Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKS = "osD^vP*X"
 KINDS = (".svg", ".png")
@@ -28,7 +28,7 @@ STYLE: Any = {
 
 
 def render(paint: Callable[[Any], None], size: tuple[float, float], kind: str, layout: str | None = None) -> bytes:
-    """What `paint` puts into a figure of this size in inches, as `svg` or `png`. No one's own style is asked."""
+    """A figure of this size in inches, filled by `paint`, as `svg` or `png`. The user's own style has no effect."""
     try:
         import matplotlib
         from matplotlib import style
@@ -43,6 +43,20 @@ def render(paint: Callable[[Any], None], size: tuple[float, float], kind: str, l
         return out.getvalue()
 
 
+def points_with_errors(axes: Any, place: int, label: str, xs: list[float], ys: list[float], **style: Any) -> None:
+    """The series at this place of a figure, in its colour and marker; `xerr` or `yerr` gives the errors."""
+    axes.errorbar(
+        xs,
+        ys,
+        label=label,
+        color=COLOURS[place % len(COLOURS)],
+        marker=MARKS[place % len(MARKS)],  # one more marker than colours, so that no two series look alike
+        markersize=5,
+        capsize=2,
+        **{"elinewidth": 0.8, "linestyle": "none"} | style,
+    )
+
+
 def kind_of(path: str | PathLike[str]) -> str:
     """`svg` or `png`, by the file's name."""
     suffix = Path(path).suffix.lower()
@@ -51,8 +65,11 @@ def kind_of(path: str | PathLike[str]) -> str:
     return suffix[1:]
 
 
-def keep(image: bytes, path: str | PathLike[str]) -> None:
+def keep(content: bytes, path: str | PathLike[str], folder: bool = False) -> None:
+    """Write a file, and with `folder` its folder."""
     try:
-        Path(path).write_bytes(image)
+        if folder:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(content)
     except OSError as error:
         raise UnmaskError(f"{str(path)!r} cannot be written: {error.strerror}") from None

@@ -1,50 +1,35 @@
-"""Differences side by side, each with its interval: who is above whom, and how surely."""
+"""Differences side by side, each with its 95 % interval."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from unmask.report.figures import COLOURS, MARKS, render
+from unmask.report.figures import points_with_errors, render
 from unmask.report.labels import visible
+from unmask.report.statistics import Difference
 
-SURE = 1.96  # standard errors to either side: 95 %
-ROOM = 0.7  # of a row's height, shared by its marks
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One difference, a share."""
-
-    row: str
-    series: str
-    difference: float
-    error: float | None
+INTERVAL = 1.96  # standard errors to either side: 95 %
+SPREAD = 0.7  # of a row's height, shared by its marks
 
 
-def forest(marks: Sequence[Mark], kind: str, title: str, axis: str) -> bytes:
-    """A row a rival, a mark a series, zero drawn through; as `svg` or `png`."""
-    rows = list(dict.fromkeys(mark.row for mark in marks))
-    series = list(dict.fromkeys(mark.series for mark in marks))
+def forest(rows: Mapping[str, Mapping[str, Difference]], kind: str, title: str, axis: str) -> bytes:
+    """A row per rival, a mark per series and a line at zero; as `svg` or `png`."""
+    series = list(dict.fromkeys(name for row in rows.values() for name in row))
 
     def paint(figure: Any) -> None:
         axes = figure.subplots()
         axes.axvline(0, color="#808080", linewidth=1, linestyle="--")
         for place, name in enumerate(series):
-            mine = [mark for mark in marks if mark.series == name]
-            lift = ROOM * ((place + 0.5) / len(series) - 0.5)
-            axes.errorbar(
-                [100 * mark.difference for mark in mine],
-                [rows.index(mark.row) + lift for mark in mine],
-                xerr=[100 * SURE * (mark.error or 0.0) for mark in mine],
-                label=visible(name),
-                color=COLOURS[place % len(COLOURS)],
-                marker=MARKS[place % len(MARKS)],
-                linestyle="none",
-                markersize=5,
-                capsize=2,
-                elinewidth=0.8,
+            marks = {height: row[name] for height, row in enumerate(rows.values()) if name in row}
+            shift = SPREAD * ((place + 0.5) / len(series) - 0.5)
+            points_with_errors(
+                axes,
+                place,
+                visible(name),
+                [100 * mark.value for mark in marks.values()],
+                [height + shift for height in marks],
+                xerr=[100 * INTERVAL * (mark.error or 0.0) for mark in marks.values()],
             )
         axes.set_yticks(range(len(rows)), list(map(visible, rows)))
         axes.set_ylim(len(rows) - 0.5, -0.5)

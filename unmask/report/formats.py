@@ -1,4 +1,4 @@
-"""Tables in a medium: a terminal, Markdown, CSV."""
+"""Tables in three formats: terminal, Markdown, CSV. The HTML page has its own module."""
 
 from __future__ import annotations
 
@@ -10,34 +10,31 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.table import Table as Grid
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from unmask.report.labels import visible
-from unmask.report.tables import BEST, SECOND, Entry, Table
+from unmask.report.tables import BEST, SECOND, Table, TableCell
 
 _STYLES = {BEST: "bold", SECOND: "underline"}
-_CELL = ("model", "task", "task_version", "decoder", "spec", "vote", "length", "problems", "draws", "failed")
-_FIGURES = ("accuracy", "error", "score", "score_error", "rows", "distinct", "positions")
-_COLUMNS = (*_CELL, *_FIGURES)
 
 
 def terminal(tables: Sequence[Table], console: Console) -> None:
     for table in tables:
-        grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for place, name in enumerate(table.head):
-            grid.add_column(Text(visible(name)), justify="right" if place else "left", no_wrap=place > 0)
-        for entries in table.rows:
-            grid.add_row(*(Text(visible(entry.text), _STYLES.get(entry.rank, "")) for entry in entries))
+            shown.add_column(Text(visible(name)), justify="right" if place else "left", no_wrap=place > 0)
+        for row in table.rows:
+            shown.add_row(*(Text(visible(cell.text), _STYLES.get(cell.rank, "")) for cell in row))
         console.print(Text(visible(table.title), "bold"))
-        console.print(grid)
+        console.print(shown)
         for note in table.notes:
             console.print(Text(visible(note), "dim"))
         console.print()
 
 
 def console(wide: bool) -> Console:
-    """A person's terminal as it is; for a pipe or a file, as wide as the tables are."""
+    """A terminal at its own width; for a pipe or a file, as wide as the tables."""
     return Console(highlight=False, soft_wrap=False, width=400 if wide else None)
 
 
@@ -51,31 +48,32 @@ def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
 
 
 def table_markdown(table: Table) -> list[str]:
-    """The table and its notes, a paragraph each."""
+    """The table and its notes, each a paragraph."""
     head = "| " + " | ".join(map(escape, table.head)) + " |"
     rule = "|" + "|".join(["---"] + ["---:"] * (len(table.head) - 1)) + "|"
-    body = ["| " + " | ".join(map(_marked, entries)) + " |" for entries in table.rows]
+    body = ["| " + " | ".join(map(_marked, row)) + " |" for row in table.rows]
     return ["\n".join([head, rule, *body]), *map(escape, table.notes)]
 
 
 def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
-    """One line a cell, figures in full; pass@k and the comparison have their own columns where there are any."""
+    """One line per cell, figures unrounded; columns for pass@k and the comparison where there are any."""
     ks = sorted({int(k) for cell in cells for k in cell["pass"]})
     against = ("n", "difference", "low", "high", "better", "worse", "p") if any(c["against"] for c in cells) else ()
+    plain = [key for key in cells[0] if key not in ("pass", "against")]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_COLUMNS, *(f"pass@{k}" for k in ks), *(f"against_{word}" for word in against)])
+    writer.writerow([*plain, *(f"pass@{k}" for k in ks), *(f"against_{word}" for word in against)])
     for cell in cells:
-        figures = [cell[word] for word in _COLUMNS]
+        figures = [cell[word] for word in plain]
         figures += [cell["pass"].get(str(k)) for k in ks]
         figures += [(cell["against"] or {}).get(word) for word in against]
         writer.writerow(["" if value is None else value for value in figures])
     return text.getvalue()
 
 
-def _marked(entry: Entry) -> str:
-    text = escape(entry.text)
-    return f"**{text}**" if entry.rank == BEST else f"<u>{text}</u>" if entry.rank == SECOND else text
+def _marked(cell: TableCell) -> str:
+    text = escape(cell.text)
+    return f"**{text}**" if cell.rank == BEST else f"<u>{text}</u>" if cell.rank == SECOND else text
 
 
 def escape(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Short names for long specs: a record writes every default out, a table only what was chosen."""
+"""Short labels for long specs: a record writes out every default, a table only what differs from them."""
 
 from __future__ import annotations
 
@@ -7,72 +7,76 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 import unmask.decoders
-import unmask.tasks  # noqa: F401  the rooms register what they hold
+import unmask.tasks  # noqa: F401  importing registers
 from unmask.core import decoder
 from unmask.errors import UnmaskError
 from unmask.registry import Call, parse
 from unmask.runs.record import Cell
 from unmask.tasks import task
 
-BUYING = ("beams", "n", "samples", "interval", "steps")
+COST_SETTINGS = ("beams", "n", "samples", "interval", "steps")
 
 
 @cache
 def decoder_label(full: str, length: int) -> str:
-    """The shortest spec that means `full` at this length; `full` itself where its decoder is not known here."""
+    """The shortest spec that means `full` at this length, or `full` itself if its decoder is not known here."""
     return _shorten(full, lambda spec: meaning(spec, length))
 
 
 @cache
 def task_label(full: str) -> str:
-    return _shorten(full, lambda spec: task.spec(task.make(spec)))
+    return _shorten(full, lambda spec: _written_out(lambda: task.spec(task.make(spec))))
 
 
 @cache
 def meaning(spec: str, length: int) -> str | None:
-    """A decoder's spec with every default written out for this length; None where it cannot be used there."""
+    """A decoder's spec with every default written out for this length; None if it cannot be used at it."""
+    return _written_out(lambda: decoder.spec(decoder.make(spec).resolved(length)))
+
+
+def _written_out(spec: Callable[[], str]) -> str | None:
     try:
-        return decoder.spec(decoder.make(spec).resolved(length))
-    except UnmaskError:
+        return spec()
+    except (UnmaskError, ValueError, TypeError):
         return None
 
 
 def rows(cells: Iterable[Cell]) -> dict[str, dict[int, Cell]]:
-    """The rows of a model's and task's table: by label the cell at each length.
+    """The rows of one model's and task's table: by label, the cell at each length.
 
-    One spec has other steps at another length, so a label's cells are found by what it means there. A cell may stand
-    in two rows (block=16 is the default at length 16); a row that says nothing new is left out.
+    A spec has different steps at another length, so a label's cells are matched by its meaning there. A cell may be
+    in two rows (block=16 is the default at length 16); a row that is contained in another is left out.
     """
     by_meaning = {(cell.length, cell.decoder): cell for cell in cells}
-    found: dict[str, dict[int, Cell]] = {}
+    by_label: dict[str, dict[int, Cell]] = {}
     for length, full in by_meaning:
         label = decoder_label(full, length)
-        found[label] = row(label, by_meaning)
-    ranked = sorted(found, key=lambda label: (-len(found[label]), len(label), label))
+        by_label[label] = row(label, by_meaning)
+    ranked = sorted(by_label, key=lambda label: (-len(by_label[label]), len(label), label))
     kept: list[str] = []
     for label in ranked:
-        if not any(found[label].items() <= found[other].items() for other in kept):
+        if not any(by_label[label].items() <= by_label[other].items() for other in kept):
             kept.append(label)
-    return {label: found[label] for label in sorted(kept)}
+    return {label: by_label[label] for label in sorted(kept)}
 
 
 def row(spec: str, by_meaning: dict[tuple[int, str], Cell]) -> dict[int, Cell]:
-    """What is recorded of one spec."""
+    """The cells of one spec, by length."""
     lengths = sorted({length for length, _ in by_meaning})
     at = {length: by_meaning.get((length, meaning(spec, length) or spec)) for length in lengths}
     return {length: cell for length, cell in at.items() if cell is not None}
 
 
 def family(label: str) -> str:
-    """A label without the settings that buy more compute: what a sweep over them has in common."""
+    """A label without the settings that only change the cost: what a sweep over them has in common."""
     try:
-        return _text(_without(parse(label), BUYING))
+        return _text(_without(parse(label), COST_SETTINGS))
     except UnmaskError:
         return label
 
 
 def visible(text: str) -> str:
-    """Names come from files: what would steer a terminal, or no font or file can hold, is shown as a box instead."""
+    """Names come from files: control characters and what cannot be encoded are shown as boxes."""
     return "".join("□" if unicodedata.category(char) in ("Cc", "Cf", "Cs") else char for char in text)
 
 
@@ -81,20 +85,16 @@ def _without(call: Call, keys: Iterable[str]) -> Call:
 
 
 def _shorten(full: str, read: Callable[[str], str | None]) -> str:
-    try:
-        call = parse(full)
-        if read(full) != full:
-            return full
-        return _text(_without_defaults(call, lambda trial: read(_text(trial)) == full))
-    except (UnmaskError, ValueError, TypeError):  # another version's, or a package's that is not installed
+    if read(full) != full:  # from another version, or a package that is not installed
         return full
+    return _text(_without_defaults(parse(full), lambda trial: read(_text(trial)) == full))
 
 
 def _without_defaults(call: Call, same: Callable[[Call], bool]) -> Call:
-    """Leave out each setting whose absence changes nothing, then look inside those that stay."""
+    """Drop each setting whose absence changes nothing, then do the same inside those that stay."""
     for key in reversed(list(call.settings)):
         trial = Call(call.name, {name: value for name, value in call.settings.items() if name != key})
-        if _still(same, trial):
+        if same(trial):
             call = trial
     for key, value in call.settings.items():
         if value.settings:
@@ -105,13 +105,6 @@ def _without_defaults(call: Call, same: Callable[[Call], bool]) -> Call:
 
 def _with(call: Call, key: str, value: Call) -> Call:
     return Call(call.name, call.settings | {key: value})
-
-
-def _still(same: Callable[[Call], bool], trial: Call) -> bool:
-    try:
-        return same(trial)
-    except UnmaskError:
-        return False
 
 
 def _text(call: Call) -> str:

@@ -1,4 +1,4 @@
-"""What records say and how surely: every error is over problems, since draws of one problem are not independent."""
+"""Estimates and paired tests. Every error is over problems, since draws of one problem are not independent."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CHUNK = 100  # resamples held at once: a megabyte for a thousand problems
 
 @dataclass(frozen=True)
 class Estimate:
-    value: float | None  # None where there is nothing to average
-    error: float | None  # its standard error over problems; None for fewer than two
+    value: float | None  # None if there is nothing to average
+    error: float | None  # the standard error over problems; None for fewer than two
     n: int  # problems
 
 
@@ -45,27 +45,27 @@ class Comparison:
 
 def estimate(values: Mapping[str, float] | Sequence[float]) -> Estimate:
     """Mean and standard error; each value is one problem's, averaged over its seeds and samples."""
-    found = list(values.values()) if isinstance(values, Mapping) else list(values)
-    n = len(found)
+    numbers = list(values.values()) if isinstance(values, Mapping) else list(values)
+    n = len(numbers)
     if not n:
         return Estimate(None, None, 0)
-    mean = math.fsum(found) / n
+    mean = math.fsum(numbers) / n
     if n == 1:
         return Estimate(mean, None, 1)
-    variance = math.fsum((value - mean) ** 2 for value in found) / (n - 1)
+    variance = math.fsum((value - mean) ** 2 for value in numbers) / (n - 1)
     return Estimate(mean, math.sqrt(variance / n), n)
 
 
 def across(parts: Sequence[Mapping[str, float]]) -> Estimate:
-    """The mean of several means over the same problems, such as one for each length; a problem is one cluster.
+    """The mean of several means over the same problems, such as one per length; a problem is one cluster.
 
-    Where the parts cover different problems, each part still counts alike and each problem by its share of them.
+    Parts have equal weight even if they cover different problems.
     """
     if not parts or not all(parts):
         return Estimate(None, None, 0)
     means = [math.fsum(part.values()) / len(part) for part in parts]
     mean = math.fsum(means) / len(parts)
-    pull: dict[str, list[float]] = {}  # how far each problem pulls the mean away from where it is
+    pull: dict[str, list[float]] = {}  # how far each problem moves the mean
     for part, center in zip(parts, means, strict=True):
         for problem, value in part.items():
             pull.setdefault(problem, []).append((value - center) / (len(part) * len(parts)))
@@ -77,19 +77,23 @@ def across(parts: Sequence[Mapping[str, float]]) -> Estimate:
 
 
 def together(parts: Sequence[Estimate]) -> Estimate:
-    """The plain mean of independent estimates, such as one for each task."""
+    """The plain mean of independent estimates, such as one per task."""
     values = [part.value for part in parts if part.value is not None]
     if not parts or len(values) < len(parts):
         return Estimate(None, None, 0)
+    return Estimate(math.fsum(values) / len(values), _joint_error(parts), sum(part.n for part in parts))
+
+
+def _joint_error(parts: Sequence[Estimate] | Sequence[Comparison]) -> float | None:
+    """Of the mean of independent parts; None if a part has no error."""
     errors = [part.error for part in parts if part.error is not None]
-    error = math.sqrt(math.fsum(one * one for one in errors)) / len(parts) if len(errors) == len(parts) else None
-    return Estimate(math.fsum(values) / len(values), error, sum(part.n for part in parts))
+    return math.sqrt(math.fsum(error * error for error in errors)) / len(parts) if len(errors) == len(parts) else None
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
-    """1 − C(n−c, k) / C(n, k): the chance that k of n draws, c of them right, hold a right one (arXiv 2107.03374).
+    """1 − C(n−c, k) / C(n, k): the chance that k of n draws include one of the c right ones (arXiv 2107.03374).
 
-    As −expm1 of a sum of logarithms nothing overflows and small chances keep all their digits.
+    Computed as −expm1 of a sum of logarithms, so that nothing overflows and small chances keep their digits.
     """
     if not 0 <= right <= n or not 1 <= k <= n:
         raise ValueError(f"pass@k of n={n}, c={right}, k={k} is not defined")
@@ -100,12 +104,12 @@ def pass_at_k(n: int, right: int, k: int) -> float:
 
 
 def majority(keys: Sequence[str]) -> int:
-    """Which of the samples wins the vote: the first of the commonest key, as the `vote` decoder has it."""
+    """The sample that wins the vote: the first with the commonest key, as in the `vote` decoder."""
     return by_majority([0.0] * len(keys), keys)
 
 
 def mcnemar(better: int, worse: int) -> float:
-    """Exact two-sided p of b against c discordant pairs under a fair coin, in whole numbers until the last division."""
+    """Exact two-sided p of b against c discordant pairs under a fair coin, in integers until the last division."""
     n = better + worse
     term = total = 1
     for i in range(min(better, worse)):
@@ -115,15 +119,15 @@ def mcnemar(better: int, worse: int) -> float:
 
 
 def sign_flip(differences: Sequence[float]) -> float:
-    """Two-sided p of the mean when each problem's difference could as well have had the other sign.
+    """Two-sided p of the mean if each problem's difference were equally likely to have the other sign.
 
-    With one draw a problem this is McNemar's test. With several the differences are shares with a common denominator,
-    and the sum's distribution comes from its characteristic function, ∏ cos(t·dᵢ); past a size where that is slow the
-    normal law it tends to is as good.
+    With one draw per problem this is McNemar's test. With several, the differences are fractions with a common
+    denominator, and the distribution of their sum comes from its characteristic function, ∏ cos(t·dᵢ); where that is
+    slow, the normal distribution it tends to is close enough.
     """
-    shares = [Fraction(one).limit_denominator(GRAIN) for one in differences]
-    shares = [abs(share) for share in shares if share]
-    observed = abs(sum(Fraction(one).limit_denominator(GRAIN) for one in differences))
+    fractions = [Fraction(difference).limit_denominator(GRAIN) for difference in differences]
+    observed = abs(sum(fractions))
+    shares = [abs(fraction) for fraction in fractions if fraction]
     if all(share == 1 for share in shares):
         worse = (len(shares) - int(observed)) // 2
         return mcnemar(len(shares) - worse, worse)
@@ -142,9 +146,9 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def bootstrap(differences: Sequence[float], resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
-    """Percentile interval of the mean when whole problems are drawn again; same seed, same interval."""
+    """Percentile interval of the mean over resampled problems; same seed, same interval."""
     if not differences:
-        raise ValueError("there is nothing to draw from")
+        raise ValueError("there is nothing to resample")
     values = np.asarray(differences, dtype=np.float64)
     drawn = _draws(len(values), resamples, seed)
     means = np.concatenate([chunk.astype(np.float64) @ values for chunk in drawn]) / len(values)
@@ -156,7 +160,7 @@ def bootstrap(differences: Sequence[float], resamples: int = RESAMPLES, seed: in
 def _draws(n: int, resamples: int, seed: int) -> list[NDArray[np.uint16]]:
     """How often each of n problems is drawn: chunks of (resample, problem).
 
-    The generator's raw words are the same in every version of numpy, which is not promised of its other methods.
+    Raw words of the generator are the same in every version of numpy; its other methods do not promise that.
     """
     generator = np.random.PCG64(seed)
     chunks = []
@@ -170,12 +174,12 @@ def _draws(n: int, resamples: int, seed: int) -> list[NDArray[np.uint16]]:
 
 
 def compare(baseline: Mapping[str, float], other: Mapping[str, float]) -> Comparison | None:
-    """Paired by problem; None where no problem is in both."""
+    """Paired by problem; None if no problem is in both."""
     common = sorted(baseline.keys() & other.keys())
     if not common:
         return None
     change = [other[problem] - baseline[problem] for problem in common]
-    better, worse = sum(one > 1e-12 for one in change), sum(one < -1e-12 for one in change)
+    better, worse = sum(each > 1e-12 for each in change), sum(each < -1e-12 for each in change)
     difference = estimate(change)
     low, high = bootstrap(change)
     return Comparison(
@@ -193,21 +197,21 @@ def compare(baseline: Mapping[str, float], other: Mapping[str, float]) -> Compar
 
 
 @dataclass(frozen=True)
-class Joint:
-    """The mean of paired differences over several sets of problems, such as one for each task."""
+class Difference:
+    """The mean of paired differences over several sets of problems, such as one per task."""
 
-    difference: float
-    error: float | None
-    p: float  # of one set its own exact test; of several two-sided by the normal law
+    n: int  # problems
+    value: float
+    error: float | None  # None if no problem differs
+    p: float  # of a single set, its own exact test; of several, two-sided by the normal distribution
 
 
-def joint(parts: Sequence[Comparison]) -> Joint | None:
-    """Each set counts alike; None where there is none. Where no problem differs there is no error to state."""
-    if not parts:
+def mean_difference(parts: Sequence[Comparison | None]) -> Difference | None:
+    """Sets have equal weight; None if there are none or one is missing."""
+    known = [part for part in parts if part is not None]
+    if not parts or len(known) < len(parts):
         return None
-    difference = math.fsum(part.difference for part in parts) / len(parts)
-    errors = [part.error for part in parts if part.error is not None]
-    error = math.sqrt(math.fsum(one * one for one in errors)) / len(parts) if len(errors) == len(parts) else None
-    if len(parts) == 1:
-        return Joint(difference, error or None, parts[0].p)
-    return Joint(difference, error or None, math.erfc(abs(difference) / error / math.sqrt(2)) if error else 1.0)
+    value = math.fsum(part.difference for part in known) / len(known)
+    error = _joint_error(known) or None
+    normal = math.erfc(abs(value) / error / math.sqrt(2)) if error else 1.0
+    return Difference(sum(part.n for part in known), value, error, known[0].p if len(known) == 1 else normal)

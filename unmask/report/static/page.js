@@ -51,19 +51,19 @@ function fill(name, options, chosen) {
 }
 
 function setUp() {
-  const asked = new URLSearchParams(location.hash.startsWith("#?") ? location.hash.slice(2) : "");
+  const params = new URLSearchParams(location.hash.startsWith("#?") ? location.hash.slice(2) : "");
   const every = (values) => [["", "all"], ...values.map((value) => [String(value), String(value)])];
   const labels = data.labels.map((label) => [label, label]);
-  fill("model", every(data.models), asked.get("model") ?? "");
-  fill("task", every(data.tasks), asked.get("task") ?? "");
-  fill("length", every(data.lengths), asked.get("length") ?? "");
-  fill("first", labels, asked.get("first") ?? data.first);
-  fill("second", [["", "none"], ...labels], asked.get("second") ?? data.second);
-  fill("outcome", Object.entries(OUTCOMES).map(([value, [text]]) => [value, text]), asked.get("outcome") ?? "any");
-  form.elements.search.value = asked.get("search") ?? "";
+  fill("model", every(data.models), params.get("model") ?? "");
+  fill("task", every(data.tasks), params.get("task") ?? "");
+  fill("length", every(data.lengths), params.get("length") ?? "");
+  fill("first", labels, params.get("first") ?? data.first);
+  fill("second", [["", "none"], ...labels], params.get("second") ?? data.second);
+  fill("outcome", Object.entries(OUTCOMES).map(([value, [text]]) => [value, text]), params.get("outcome") ?? "any");
+  form.elements.search.value = params.get("search") ?? "";
   update(false);
-  if (asked.has("open")) list.querySelector("details")?.setAttribute("open", "");
-  if (asked.size) document.getElementById("explore").scrollIntoView();
+  if (params.has("open")) list.querySelector("details")?.setAttribute("open", "");
+  if (params.size) document.getElementById("explore").scrollIntoView();
 }
 
 function update(remember = true) {
@@ -133,13 +133,13 @@ function item(unit, want) {
 
 function open(details, unit, want) {
   const a = unit.by.get(want.first), b = want.second ? unit.by.get(want.second) : undefined;
-  const asked = make("div", undefined, "prompt");
-  asked.append(make("h3", "prompt"), make("pre", data.prompts[(a ?? b).prompt]));
+  const promptNode = make("div", undefined, "prompt");
+  promptNode.append(make("h3", "prompt"), make("pre", data.prompts[(a ?? b).prompt]));
   const sides = make("div", undefined, want.second ? "sides" : "sides one");
   const [left, right] = a && b ? differences(a.text, b.text) : [[[a?.text ?? "", false]], [[b?.text ?? "", false]]];
   sides.append(side(want.first, a, left));
   if (want.second) sides.append(side(want.second, b, right));
-  details.append(asked, sides);
+  details.append(promptNode, sides);
 }
 
 function side(label, record, pieces) {

@@ -1,7 +1,7 @@
-"""One page that needs nothing else: tables, plots, and every output beside another decoder's.
+"""A self-contained HTML page: tables, plots, and every output beside another decoder's.
 
-Names and texts are untrusted. In markup they are escaped; the records travel as JSON in which no tag can end or begin,
-and the script shows them as text only. The page's policy lets no script but its own run and nothing be fetched.
+Names and texts are untrusted. Markup escapes them; the records are embedded as JSON in which no tag can end or begin,
+and the script shows them as text only. The page's content policy allows no other script and no requests.
 """
 
 from __future__ import annotations
@@ -15,33 +15,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from unmask.report.gather import Group, natural
 from unmask.report.labels import visible
 from unmask.report.plots import Plot, describe
-from unmask.report.results import Group, natural
-from unmask.report.tables import BEST, SECOND, Entry, Table
+from unmask.report.tables import BEST, SECOND, Table, TableCell
+from unmask.runs.record import Record
 
 STATIC = Path(__file__).with_name("static")
 FIELDS = (
-    "cell",
-    "problem",
-    "seed",
-    "sample",
-    "prompt",
-    "text",
-    "answer",
-    "right",
-    "score",
-    "likelihood",
-    "rows",
-    "error",
+    *("cell", "problem", "seed", "sample", "prompt", "text", "answer"),
+    *("right", "score", "likelihood", "rows", "error"),
 )
 TITLE = "unmask report"
 
 
-def page(
+def render_page(
     groups: Sequence[Group],
     tables: Sequence[Table],
-    drawn: Sequence[tuple[Plot, bytes]],
+    images: Sequence[tuple[Plot, bytes]],
     legend: Sequence[tuple[str, str]],
     baseline: str | None,
 ) -> str:
@@ -54,31 +45,31 @@ def page(
         "script": script,
         "script-hash": _hash(script),
         "tables": "\n".join(map(_table, tables)),
-        "plots": "\n".join(_image(plot, svg) for plot, svg in drawn) or "<p>There is nothing to draw.</p>",
+        "plots": "\n".join(_image(plot, svg) for plot, svg in images) or "<p>There is nothing to draw.</p>",
         "legend": "\n".join(f"<dt>{_text(label)}</dt><dd>{_text(full)}</dd>" for label, full in legend),
         "data": embed(_data(groups, baseline)),
     }
-    return re.sub(r"\{\{([a-z-]+)\}\}", lambda found: parts[found[1]], _static("page.html"))
+    return re.sub(r"\{\{([a-z-]+)\}\}", lambda match: parts[match[1]], _static("page.html"))
 
 
 def summary(groups: Sequence[Group]) -> str:
     counts = (
         (len({group.model for group in groups}), "model"),
         (len({group.task for group in groups}), "task"),
-        (len({row.label for group in groups for row in group.rows if row.samples == 1}), "decoder"),
+        (len(_labels(groups)), "decoder"),
         (sum(len(records) for group in groups for records in group.records.values()), "record"),
     )
     return ", ".join(f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in counts)
 
 
 def embed(value: Any) -> str:
-    """JSON that can stand inside a script element: without <, > and & it holds neither a tag nor a comment.
+    """JSON for a script element: without <, > and & it cannot hold a tag or a comment.
 
-    Half a surrogate pair is in no character set and upsets browsers; it becomes a question mark.
+    Half a surrogate pair cannot be encoded; it becomes a question mark.
     """
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     text = text.encode("utf-8", "replace").decode()
-    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _data(groups: Sequence[Group], baseline: str | None) -> dict[str, Any]:
@@ -88,14 +79,12 @@ def _data(groups: Sequence[Group], baseline: str | None) -> dict[str, Any]:
     cells, rows = [], []
     for group in groups:
         for cell, records in group.records.items():
-            named = [row.label for row in group.rows if row.samples == 1 and row.cells.get(cell.length) == cell]
+            named = [each.label for each in group.series if each.samples == 1 and each.cells.get(cell.length) == cell]
             cells.append({"model": cell.model, "task": group.name, "length": cell.length, "labels": named})
-            for one in records:
-                prompt = prompts.setdefault(one.prompt, len(prompts))
-                right = 0 if one.error is not None else None if one.right is None else int(one.right)
-                figures = (one.text, one.answer, right, one.score, one.likelihood, one.cost.rows, one.error)
-                order = (cell.model, cell.task, cell.length, natural(one.problem), one.seed, one.sample)
-                rows.append((order, [len(cells) - 1, one.problem, one.seed, one.sample, prompt, *figures]))
+            for record in records:
+                order = (cell.model, cell.task, cell.length, natural(record.problem), record.seed, record.sample)
+                prompt = prompts.setdefault(record.prompt, len(prompts))
+                rows.append((order, [len(cells) - 1, *_fields(record, prompt)]))
     rows.sort(key=lambda row: (row[0], row[1][0]))
     return {
         "fields": FIELDS,
@@ -111,17 +100,22 @@ def _data(groups: Sequence[Group], baseline: str | None) -> dict[str, Any]:
     }
 
 
+def _fields(record: Record, prompt: int) -> tuple[Any, ...]:
+    name = (record.problem, record.seed, record.sample, prompt, record.text, record.answer)
+    right = 0 if record.error is not None else None if record.right is None else int(record.right)
+    return (*name, right, record.score, record.likelihood, record.cost.rows, record.error)
+
+
 def _labels(groups: Sequence[Group]) -> list[str]:
     """Cheapest first, as in the tables."""
-    found = {row.label: row.price() for group in groups for row in group.rows if row.samples == 1}
-    return sorted(found, key=lambda label: (found[label], label))
+    costs = {each.label: each.mean_cost() for group in groups for each in group.series if each.samples == 1}
+    return sorted(costs, key=lambda label: (costs[label], label))
 
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{_text(name)}</th>' for name in table.head)
     body = "\n".join(
-        f'<tr><th scope="row">{_text(entries[0].text)}</th>{"".join(map(_cell, entries[1:]))}</tr>'
-        for entries in table.rows
+        f'<tr><th scope="row">{_text(row[0].text)}</th>{"".join(map(_cell, row[1:]))}</tr>' for row in table.rows
     )
     notes = "".join(f'<p class="note">{_text(note)}</p>' for note in table.notes)
     title = _text(table.title)
@@ -131,13 +125,13 @@ def _table(table: Table) -> str:
     )
 
 
-def _cell(entry: Entry) -> str:
-    tag = {BEST: "b", SECOND: "u"}.get(entry.rank)
-    return f"<td><{tag}>{_text(entry.text)}</{tag}></td>" if tag else f"<td>{_text(entry.text)}</td>"
+def _cell(cell: TableCell) -> str:
+    tag = {BEST: "b", SECOND: "u"}.get(cell.rank)
+    return f"<td><{tag}>{_text(cell.text)}</{tag}></td>" if tag else f"<td>{_text(cell.text)}</td>"
 
 
 def _image(plot: Plot, svg: bytes) -> str:
-    """As an image and not as markup, so that one plot's names for its parts cannot meet another's."""
+    """As an image and not as markup, so that the ids inside two plots cannot clash."""
     source = base64.b64encode(svg).decode()
     return f'<img src="data:image/svg+xml;base64,{source}" alt="{_text(describe(plot))}" loading="lazy">'
 

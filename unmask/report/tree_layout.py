@@ -1,4 +1,4 @@
-"""The places of a tree's boxes on a sheet: a column a search, children around their parents' middles."""
+"""Where the boxes of a search tree go: a column per search, children centred on their parents."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unmask.report.labels import visible
-from unmask.report.lineage import Beside, Node, Search, Tree
+from unmask.report.search_tree import Beside, Node, SearchStep, Tree
 
-SIZE = 7.5  # of the letters, in points, as are all lengths here
-CHAR, LINE = 0.64 * SIZE, 1.28 * SIZE  # DejaVu Sans Mono, which matplotlib brings along, rounded to whole pixels
-WIDE, NARROW, TALL = 34, 16, 9  # the most and fewest letters a line, the most lines a box
+SIZE = 7.5  # of the font; all lengths are in points
+CHAR, LINE = 0.64 * SIZE, 1.28 * SIZE  # of DejaVu Sans Mono, which comes with matplotlib, rounded to whole pixels
+WIDE, NARROW, TALL = 34, 16, 9  # the most and fewest letters per line, the most lines per box
 PAD, GAP, ARROW, EDGE = 4.0, 5.0, 38.0, 14.0
 MARKS = {True: "✓", False: "✗", None: ""}
 
@@ -29,7 +29,7 @@ KEPT = Look("#EAF3F9", "#0072B2", "#000000", 0.9)
 PRUNED = Look("#FFFFFF", "#CFCFCF", "#7D7D7D", 0.6)
 OTHER = Look("#F2F2F2", "#606060", "#000000", 0.9)
 NOTES = (
-    "total log p, in brackets what this search added · ×n: drawn n times",
+    "total log p (added by this search) · ×n: drawn n times",
     "∎ end of text · beside: log p when written, and what the search did with it",
 )
 LEGEND = ((CHOSEN, "leads to the answer"), (KEPT, "kept"), (PRUNED, "pruned"))
@@ -59,18 +59,18 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """Everything in its place."""
+class Layout:
+    """All boxes with their places."""
 
     tree: Tree
     root: Box
     columns: list[list[Box]]
-    lane: list[Box]  # what stands beside the tree, below it
+    lane: list[Box]  # the other decoder, below the tree
     width: float
     height: float
 
 
-def heads(place: int, search: Search) -> tuple[str, str]:
+def heads(place: int, search: SearchStep) -> tuple[str, str]:
     counts = f"{search.candidates} drawn, {len(search.nodes)} distinct, {search.kept} kept"
     return f"search {place + 1}, step {search.step}", counts
 
@@ -80,11 +80,10 @@ def hundredths(value: float) -> str:
 
 
 def _wrapped(text: str, wide: int) -> list[str]:
-    """Line ends are kept; what is too long is wrapped, and past the tallest box the middle is left out."""
+    """Line ends are kept, long lines are wrapped, and the middle of a text that is too tall is left out."""
     lines: list[str] = []
     for line in text.expandtabs(2).strip("\n").split("\n"):
-        said = visible(line)
-        lines += textwrap.wrap(said, wide, replace_whitespace=False, drop_whitespace=False) or [""]
+        lines += textwrap.wrap(visible(line), wide, replace_whitespace=False, drop_whitespace=False) or [""]
     if len(lines) > TALL:
         lines = [*lines[: TALL // 2], "…", *lines[-(TALL - TALL // 2 - 1) :]]
     return lines
@@ -98,11 +97,11 @@ def _box(node: Node) -> Box:
 
 
 def scored(node: Node) -> str:
-    """The first search's total is all its own."""
+    """The total, and what this search added unless that is all of it."""
     return hundredths(node.score) + (f" ({hundredths(node.gain)})" if node.parent is not None else "")
 
 
-def lay_out(tree: Tree) -> Sheet:
+def lay_out(tree: Tree) -> Layout:
     root = Box("prompt", "", _wrapped(tree.prompt, 30), OTHER)
     columns = [[_box(node) for node in search.nodes] for search in tree.searches]
     lane = _lane(tree.beside) if tree.beside else []
@@ -117,23 +116,23 @@ def lay_out(tree: Tree) -> Sheet:
     for column, search in zip(columns, tree.searches, strict=True):
         _stack(column, _wishes(column, [above[node.parent or 0] for node in search.nodes]), top, height)
         above = column
-    kept = [box.middle for box in columns[0] if box.look is not PRUNED]  # where the eye should go first
+    kept = [box.middle for box in columns[0] if box.look is not PRUNED]  # the prompt is centred on them
     root.y = max(top, sum(kept) / len(kept) - root.height / 2)
     bottom = top + height + 2 * LINE
     for box in lane:
         box.y = bottom
     bottom += max((box.height + LINE for box in lane), default=-LINE)
-    return Sheet(tree, root, columns, lane, x + EDGE, bottom + 4 * LINE + EDGE)
+    return Layout(tree, root, columns, lane, x + EDGE, bottom + 4 * LINE + EDGE)
 
 
 def _lane(beside: Beside) -> list[Box]:
     head = Box("beside", MARKS[beside.right], textwrap.wrap(visible(beside.label), 30), OTHER)
-    said = zip(beside.texts, beside.logp, beside.met, strict=True)
-    return [head, *(Box(hundredths(logp), met, _wrapped(text, WIDE), OTHER) for text, logp, met in said)]
+    written = zip(beside.texts, beside.logp, beside.met, strict=True)
+    return [head, *(Box(hundredths(logp), met, _wrapped(text, WIDE), OTHER) for text, logp, met in written)]
 
 
 def _column(x: float, boxes: Sequence[Box], letters: int) -> float:
-    """All as wide as the widest, and this many letters at least; the column's right edge."""
+    """Makes all boxes as wide as the widest, and at least this many letters; returns the column's right edge."""
     width = max(letters, max(box.letters for box in boxes)) * CHAR + 2 * PAD
     for box in boxes:
         box.x, box.width = x, width
@@ -141,18 +140,18 @@ def _column(x: float, boxes: Sequence[Box], letters: int) -> float:
 
 
 def _wishes(column: Sequence[Box], above: Sequence[Box]) -> list[float]:
-    """Where each box would like its top: siblings together, around their parent's middle."""
+    """The preferred top of each box: siblings together, centred on their parent."""
     wishes = []
     for parent in above:
-        mine = [box for box, other in zip(column, above, strict=True) if other is parent]
+        siblings = [box for box, other in zip(column, above, strict=True) if other is parent]
         before = len([other for other in above[: len(wishes)] if other is parent])
-        tall = sum(box.height + GAP for box in mine) - GAP
-        wishes.append(parent.middle - tall / 2 + sum(box.height + GAP for box in mine[:before]))
+        tall = sum(box.height + GAP for box in siblings) - GAP
+        wishes.append(parent.middle - tall / 2 + sum(box.height + GAP for box in siblings[:before]))
     return wishes
 
 
 def _stack(column: Sequence[Box], wishes: Sequence[float], top: float, height: float) -> None:
-    """As near to their wishes as their order, the gaps between them and the sheet allow."""
+    """As near to their wishes as the order, the gaps and the page allow."""
     floor = top
     for box, wish in zip(column, wishes, strict=True):
         box.y = max(wish, floor)

@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.made_up import found, setting
+from tests.experiments.made_up import evidence, small
+from tools.results_page import PAGE, RECORDS, main, pages
 from unmask.errors import UnmaskError
-from unmask.experiments.cells import TEN
-from unmask.experiments.folder import Asked, packed, read_packed
-from unmask.experiments.page import PAGE, RECORDS, main, pages
+from unmask.experiments.archive import header, packed, read_packed
+from unmask.experiments.methods import TEN
 from unmask.runs.compact import LONG, pack, read_lines, unpack, write_lines
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def keep(docs: Path, name: str, skill: dict[str, float]) -> None:
-    made = found(name, skill, setting(benchmarks=("Countdown", "MATH500", "Sudoku")), problems=40)
-    asked = Asked(name, f"unmask reproduce {name}", made.setting, list(made.parts))
-    write_lines(docs / RECORDS / f"{name}.jsonl.gz", packed(asked, made))
+    invented = evidence(name, skill, small(benchmarks=("Countdown", "MATH500", "Sudoku")), problems=40)
+    write_lines(docs / RECORDS / f"{name}.jsonl.gz", packed(invented))
 
 
 def test_the_page_has_a_section_for_each_experiment_that_is_stored(tmp_path: Path):
@@ -44,15 +43,15 @@ def test_the_same_records_give_the_same_bytes(tmp_path: Path):
 
 
 def test_the_stored_page_is_not_stale():
-    made = pages(DOCS)
-    for name, content in made.items():
+    written = pages(DOCS)
+    for name, content in written.items():
         assert (DOCS / name).read_bytes() == content, f"{name} is stale: run `make results`"
-    if not made:
+    if not written:
         assert not (DOCS / PAGE).exists()
 
 
 def test_a_packed_run_keeps_everything_but_texts():
-    (run,) = found("temperature", {}, problems=9).runs.values()
+    (run,) = evidence("temperature", {}, problems=9).runs.values()
     long = replace(run.records[3], answer="x" * (LONG + 1), key="x" * (LONG + 1))
     other = replace(run.records[4], answer=None, key="a text without an answer")
     failed = replace(run.records[5], right=None, score=None, answer=None, key=None, error="no room")
@@ -69,11 +68,11 @@ def test_a_packed_run_keeps_everything_but_texts():
 
 
 def test_problems_that_only_some_cells_have_stay_where_they_were():
-    (run,) = found("temperature", {}, problems=9).runs.values()
+    (run,) = evidence("temperature", {}, problems=9).runs.values()
     first = run.records[0].decoder
-    fewer = [one for one in run.records if one.decoder != first or not one.problem.endswith(("3", "7"))]
+    fewer = [each for each in run.records if each.decoder != first or not each.problem.endswith(("3", "7"))]
     back = unpack(pack(replace(run, records=fewer)), "back").records
-    assert [one.name for one in back] == [one.name for one in fewer]
+    assert [each.name for each in back] == [each.name for each in fewer]
 
 
 def test_what_is_no_packed_file_is_refused(tmp_path: Path):
@@ -82,8 +81,7 @@ def test_what_is_no_packed_file_is_refused(tmp_path: Path):
         read_packed(tmp_path / "x.jsonl.gz")
     with pytest.raises(UnmaskError, match="holds no packed records"):
         read_lines(tmp_path / "none.gz")
-    made = found("temperature", {}, problems=2)
-    asked = Asked("temperature", "", made.setting, list(made.parts))
-    write_lines(tmp_path / "y.jsonl.gz", [{"asked": asked.plain() | {"format": 9}, "measured": None}])
+    head = header(evidence("temperature", {}, problems=2))
+    write_lines(tmp_path / "y.jsonl.gz", [{"asked": head | {"format": 9}, "measured": None}])
     with pytest.raises(UnmaskError, match="format 9"):
         read_packed(tmp_path / "y.jsonl.gz")

@@ -1,4 +1,4 @@
-"""Where an experiment's work is done: the engine, the device, and what a user allowed."""
+"""How an experiment is run: the engine, the device, and what the user allows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from unmask.experiments.cells import Part
-from unmask.experiments.setting import Setting
+from unmask.experiments.methods import Part
+from unmask.experiments.setup import Setup
 from unmask.models import Model, load
 from unmask.runs.engines import Engine
 from unmask.runs.evaluation import Watcher, evaluate
@@ -20,31 +20,31 @@ from unmask.tasks import grading, task
 
 
 @dataclass(frozen=True)
-class Bench:
+class Runner:
     engine: Engine
     here: bool = True  # models run on this machine
-    batch: int | None = None  # problems together; found without it
-    memory: int | None = None  # bytes that may be in use
+    batch: int | None = None  # problems per batch; None chooses it
+    memory: int | None = None  # bytes that may be used
     device: str | None = None
     dtype: str | None = None
     precision: Precision = "highest"
     compiled: bool = False
-    prompts: str | None = None  # a file with another wording
+    prompts: str | None = None  # a file with other prompts
     allow_code: bool = False
     sandbox: str | None = None
     retry: bool = False
     watch: Watcher | None = None
 
-    def grid(self, setting: Setting, part: Part) -> Grid:
+    def grid(self, setup: Setup, part: Part) -> Grid:
         return make_grid(
-            [setting.model],
+            [setup.model],
             [part.task],
             [method.spec for method in part.methods],
             part.lengths,
             seeds=part.seeds,
             samples=part.samples,
             limit=part.limit,
-            metric=setting.metric,
+            metric=setup.metric,
             cache=part.cache,
             early_end=part.early_end,
             device=self.device,
@@ -57,23 +57,23 @@ class Bench:
 
     @property
     def place(self) -> str:
-        """The device: a GPU where there is one, unless told otherwise."""
+        """The device: by default a GPU if there is one."""
         return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
 
-    def load(self, setting: Setting) -> Model:
-        return load(setting.model, self.place, self.dtype, compiled=self.compiled)
+    def load(self, setup: Setup) -> Model:
+        return load(setup.model, self.place, self.dtype, compiled=self.compiled)
 
     def allowed(self, spec: str) -> dict[str, Any]:
-        """What the user gave of a task's settings, of those that this task has."""
+        """The user's task settings that this task has."""
         known = {field.name for field in fields(task.make(spec))}  # type: ignore[arg-type]
         given = {"prompts": self.prompts, "allow_code": self.allow_code or None, "sandbox": self.sandbox}
         return {key: value for key, value in given.items() if key in known and value is not None}
 
-    def run(self, setting: Setting, parts: Sequence[Part], folder: Path) -> None:
-        """What any part would be refused is refused before the first begins."""
-        grids = {part.name: self.grid(setting, part) for part in parts}
+    def run(self, setup: Setup, parts: Sequence[Part], folder: Path) -> None:
+        """A part that cannot run is refused before the first one starts."""
+        grids = {part.name: self.grid(setup, part) for part in parts}
         for part in parts:
             grading.ready(task.make(grids[part.name].tasks[0]))
         for name, grid in grids.items():
-            more: dict[str, Any] = {"batch": self.batch, "memory": self.memory, "retry": self.retry}
-            evaluate(grid, folder / name, self.engine, watch=self.watch, **more)
+            limits: dict[str, Any] = {"batch": self.batch, "memory": self.memory, "retry": self.retry}
+            evaluate(grid, folder / name, self.engine, watch=self.watch, **limits)

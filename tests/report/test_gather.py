@@ -7,16 +7,16 @@ import pytest
 from tests.report.examples import grid, record, run
 from unmask.errors import UnmaskError
 from unmask.report import labels
-from unmask.report.compare import choose_baseline, compare_rows, find_row
-from unmask.report.plots import plots
-from unmask.report.report import report
-from unmask.report.results import gather, natural, pass_curve, result_of, result_of_votes
+from unmask.report.compare import choose_baseline, compare_with, find_series
+from unmask.report.gather import gather, natural, pass_curve, result_of, result_of_votes
+from unmask.report.plots import report_plots
+from unmask.report.run_report import run_report
 from unmask.report.statistics import pass_at_k
 from unmask.runs.record import Cell, Work
 
 
 def _rows(records):
-    return {row.label: row for row in gather([run(records)])[0].rows}
+    return {row.label: row for row in gather([run(records)])[0].series}
 
 
 def test_a_spec_is_one_row_whatever_its_steps_at_each_length():
@@ -60,18 +60,18 @@ def test_an_unknown_decoder_still_has_its_row():
 
 def test_draws_are_averaged_within_a_problem_first():
     records = [record(problem=0, sample=i, right=i == 0, score=float(i == 0)) for i in range(4)]
-    found = result_of([*records, record(problem=1, right=True, score=1.0)])
-    assert found.right == {"countdown-0": 0.25, "countdown-1": 1.0}
-    assert found.accuracy.value == pytest.approx(0.625)
-    assert (found.accuracy.n, found.draws) == (2, 5)
+    result = result_of([*records, record(problem=1, right=True, score=1.0)])
+    assert result.right == {"countdown-0": 0.25, "countdown-1": 1.0}
+    assert result.accuracy.value == pytest.approx(0.625)
+    assert (result.accuracy.n, result.draws) == (2, 5)
 
 
 def test_a_failure_counts_as_wrong_and_an_ungraded_text_not_at_all():
     broken = record(problem=0, error="killed its worker twice", right=None, score=None, key=None, cost=Work())
-    found = result_of([broken, record(problem=1, right=True), record(problem=2, right=None, score=None)])
-    assert found.right == {"countdown-0": 0.0, "countdown-1": 1.0}
-    assert found.failed == 1
-    assert found.cost["rows"] == 32  # the failure's rows are not known
+    result = result_of([broken, record(problem=1, right=True), record(problem=2, right=None, score=None)])
+    assert result.right == {"countdown-0": 0.0, "countdown-1": 1.0}
+    assert result.failed == 1
+    assert result.cost["rows"] == 32  # the failure's rows are not known
 
 
 def test_stored_samples_vote_by_key_seed_by_seed_and_ties_go_to_the_first():
@@ -82,10 +82,10 @@ def test_stored_samples_vote_by_key_seed_by_seed_and_ties_go_to_the_first():
         for i, key in enumerate(word)
     ]
     random.Random(0).shuffle(records)
-    found = result_of_votes(records)
-    assert found.right == {"countdown-0": 0.5}
-    assert found.draws == 2
-    assert found.cost["rows"] == 5 * 32
+    result = result_of_votes(records)
+    assert result.right == {"countdown-0": 0.5}
+    assert result.draws == 2
+    assert result.cost["rows"] == 5 * 32
 
 
 def test_a_failure_has_no_vote():
@@ -99,8 +99,8 @@ def test_pass_at_k_pools_seeds_and_stops_at_what_every_problem_has():
     records += [record(problem=1, sample=i, right=False) for i in range(5)]
     curve = pass_curve(records)
     assert list(curve) == [1, 2, 4, 5]
-    for k, found in curve.items():
-        assert found.value == pytest.approx(pass_at_k(6, 2, k) / 2)
+    for k, estimate in curve.items():
+        assert estimate.value == pytest.approx(pass_at_k(6, 2, k) / 2)
     assert pass_curve([]) == {}
 
 
@@ -110,25 +110,25 @@ def test_the_baseline_is_found_by_label_or_meaning_and_never_compared_with_itsel
     assert choose_baseline(groups, "ots(beams=2)") == "order-token-search(beams=2)"
     assert choose_baseline(groups, "majority of 2 × random") == "majority of 2 × random"
     assert choose_baseline(gather([run(grid(["random"]))]), None) is None
-    compared = {pair.row.label for pair in compare_rows(groups[0], "low-confidence")}
+    compared = {pair.series.label for pair in compare_with(groups[0], "low-confidence")}
     assert "low-confidence" not in compared
     assert "majority of 2 × low-confidence" in compared
-    assert find_row(groups[0], "margin") is None
+    assert find_series(groups[0], "margin") is None
 
 
 def test_decoders_that_agree_on_everything_are_still_compared():
     same = [record(spec, problem=i, right=bool(i % 2)) for spec in ("low-confidence", "margin") for i in range(6)]
-    made = report([run(same)])
-    assert [pair.row.label for pair in made.pairs] == ["margin"]
-    assert (made.pairs[0].found.difference, made.pairs[0].found.p) == (0.0, 1.0)
-    paired = next(table for table in made.tables if table.kind == "paired")
+    report = run_report([run(same)])
+    assert [pair.series.label for pair in report.pairs] == ["margin"]
+    assert (report.pairs[0].comparison.difference, report.pairs[0].comparison.p) == (0.0, 1.0)
+    paired = next(table for table in report.tables if table.kind == "paired")
     assert [entry.text for entry in paired.rows[0][4:6]] == ["0.0", "–"]  # an error of 0 would claim too much
     assert "cannot tell the two apart" in paired.notes[-1]
 
 
 def test_a_sweep_over_beams_is_one_line_against_rows():
     specs = ["ots(beams=1)", "ots(beams=3)", "vote(n=2)", "vote(n=2, inner=random(temperature=1.0))", "low-confidence"]
-    drawn = {plot.name: plot for plot in plots(gather([run(grid(specs, [64], 4))]))}
+    drawn = {plot.name: plot for plot in report_plots(gather([run(grid(specs, [64], 4))]))}
     assert list(drawn) == ["1-rows"]
     lines = {label: [point.x for point in points] for label, points in drawn["1-rows"].lines}
     assert lines["order-token-search"] == sorted(lines["order-token-search"])
@@ -139,7 +139,7 @@ def test_a_sweep_over_beams_is_one_line_against_rows():
 def test_the_same_record_in_two_runs_counts_once():
     records = grid(problems=5)
     twice = gather([run(records), run(records[:7], "other")])
-    assert sum(len(found) for found in twice[0].records.values()) == len(records)
+    assert sum(len(records_of_cell) for records_of_cell in twice[0].records.values()) == len(records)
 
 
 def test_runs_that_contradict_each_other_are_refused_with_the_difference():

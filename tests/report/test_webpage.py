@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.report.examples import grid, record, run
-from unmask.report.page import embed
-from unmask.report.report import report
+from unmask.report.run_report import run_report
+from unmask.report.webpage import embed
 
 HOSTILE = (
     "</script><script>document.title='owned'</script>",
@@ -73,7 +73,7 @@ def _whole(text: str) -> str:
 
 
 def test_no_text_becomes_markup():
-    tame, wild = (Reader(report([run(records)]).html()) for records in (grid(problems=3), _hostile()))
+    tame, wild = (Reader(run_report([run(records)]).html()) for records in (grid(problems=3), _hostile()))
     assert [tag for tag, _ in wild.tags if tag in ("script", "style", "iframe", "object", "link", "base")] == [
         tag for tag, _ in tame.tags if tag in ("script", "style", "iframe", "object", "link", "base")
     ]
@@ -83,12 +83,12 @@ def test_no_text_becomes_markup():
         assert not any(name.startswith("on") for name in attributes), (tag, attributes)
         source = attributes.get("src") or attributes.get("href") or "#"
         assert source.startswith(("#", "data:image/svg+xml;base64,")), source
-    found = json.loads(wild.scripts[0])
-    assert {row[found["fields"].index("text")] for row in found["records"]} >= set(map(_whole, HOSTILE))
+    data = json.loads(wild.scripts[0])
+    assert {row[data["fields"].index("text")] for row in data["records"]} >= set(map(_whole, HOSTILE))
 
 
 def test_the_page_fetches_nothing_and_runs_only_its_own_script():
-    page = report([run(grid(problems=3))]).html()
+    page = run_report([run(grid(problems=3))]).html()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None
     assert policy[1].startswith("default-src 'none'; img-src data:; style-src 'sha256-")
@@ -104,7 +104,7 @@ def test_embedded_json_reads_back_and_holds_no_bracket(text: str):
 
 
 def test_a_page_without_anything_to_draw_says_so():
-    assert "There is nothing to draw." in report([run([record(problem=i) for i in range(2)])]).html()
+    assert "There is nothing to draw." in run_report([run([record(problem=i) for i in range(2)])]).html()
 
 
 def _browse(page: Path, asked: str, *flags: str) -> str:
@@ -129,21 +129,21 @@ def test_a_browser_filters_and_shows_two_decoders_side_by_side(tmp_path: Path):
         record("random", 64, 1, text="nothing", right=True),
     ]
     page = tmp_path / "report.html"
-    page.write_text(report([run(records)]).html(), encoding="utf-8")
+    page.write_text(run_report([run(records)]).html(), encoding="utf-8")
     gained = _browse(page, "outcome=gained&open=1")
     assert "1 of 2 outputs: low-confidence right in 0 of 1, random right in 1 of 1" in gained
     shown = re.findall(r"<pre[^>]*>(.*?)</pre>", gained, re.DOTALL)
     assert shown[1:] == ["first <mark>add</mark> then carry", "first <mark>subtract</mark> then carry"]
-    found = _browse(page, "search=NEEDLE&length=64&task=countdown")
-    assert "1 of 2 outputs" in found
-    assert "countdown-1" in found.partition('<ol id="list">')[2].partition("</ol>")[0]
+    shown = _browse(page, "search=NEEDLE&length=64&task=countdown")
+    assert "1 of 2 outputs" in shown
+    assert "countdown-1" in shown.partition('<ol id="list">')[2].partition("</ol>")[0]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 def test_a_browser_shows_hostile_texts_as_text(tmp_path: Path):
     page = tmp_path / "report.html"
-    page.write_text(report([run(_hostile())]).html(), encoding="utf-8")
+    page.write_text(run_report([run(_hostile())]).html(), encoding="utf-8")
     for word in ("owned", "onerror", "svg onload"):
         dom = _browse(page, f"search={quote(word)}&open=1&first=low-confidence&second=random")
         assert "<title>unmask report</title>" in dom
@@ -157,7 +157,7 @@ def test_a_browser_shows_hostile_texts_as_text(tmp_path: Path):
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 def test_a_browser_renders_ten_thousand_records_a_page_at_a_time(tmp_path: Path):
     page = tmp_path / "report.html"
-    page.write_text(report([run(grid(["low-confidence", "random"], [64, 128], 2500))]).html(), encoding="utf-8")
+    page.write_text(run_report([run(grid(["low-confidence", "random"], [64, 128], 2500))]).html(), encoding="utf-8")
     dom = _browse(page, "outcome=any", "--window-size=1200,800")
     assert "5000 of 5000 outputs" in dom
     assert 100 <= dom.partition('<ol id="list">')[2].count("<details") <= 1000

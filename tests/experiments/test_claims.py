@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.made_up import found, setting
+from tests.experiments.made_up import evidence, small
 from unmask.experiments import find
-from unmask.experiments.cells import TEN
-from unmask.report.statistics import Comparison, joint
+from unmask.experiments.methods import TEN
+from unmask.report.statistics import Comparison, mean_difference
 
 
 def outcomes(name: str, skill: dict[str, float], **changes: Any) -> dict[str, str]:
-    made = setting(**changes)
-    verdicts = find(name).findings(found(name, skill, made)).verdicts
-    return {verdict.claim: verdict.outcome for verdict in verdicts}
+    claims = find(name).findings(evidence(name, skill, small(**changes))).claims
+    return {claim.text: claim.outcome for claim in claims}
 
 
 def test_table_1_holds_where_the_search_is_best_and_not_where_it_is_worst():
@@ -92,20 +91,20 @@ def test_paired_differences_are_joined_with_their_errors():
     def part(difference: float, error: float) -> Comparison:
         return Comparison(100, 0.5, 0.5 + difference, difference, error, 0.0, 0.0, 10, 5, 0.25)
 
-    assert joint([]) is None
-    one = joint([part(0.1, 0.05)])
+    assert mean_difference([]) is None
+    one = mean_difference([part(0.1, 0.05)])
     assert one is not None
-    assert (one.difference, one.error, one.p) == (0.1, 0.05, 0.25)
-    two = joint([part(0.1, 0.03), part(0.3, 0.04)])
+    assert (one.value, one.error, one.p) == (0.1, 0.05, 0.25)
+    two = mean_difference([part(0.1, 0.03), part(0.3, 0.04)])
     assert two is not None
-    assert two.difference == pytest.approx(0.2)
+    assert two.value == pytest.approx(0.2)
     assert two.error == pytest.approx(0.025)
     assert two.p == pytest.approx(1.2441921148543e-15, rel=1e-6)
 
 
 def test_the_grid_s_choice_is_made_on_other_problems_and_hindsight_is_called_so():
-    made = found("table-1", {"ots-5-0.8": 0.95}, setting(grid=True, benchmarks=("Countdown",)))
-    findings = find("table-1").findings(made)
+    setup = small(grid=True, benchmarks=("Countdown",))
+    findings = find("table-1").findings(evidence("table-1", {"ots-5-0.8": 0.95}, setup))
     (row,) = findings.tables[-1].rows
     assert [entry.text for entry in row[:1] + row[2:3] + row[5:6]] == ["Countdown", "K=5, τ=0.8", "K=5, τ=0.8"]
     assert findings.tables[-1].head[-1] == "best on test"

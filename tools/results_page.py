@@ -1,0 +1,96 @@
+"""Write the results page from stored records: `python -m tools.results_page [DOCS]`, or `make results`.
+
+Every `data/results/NAME.jsonl.gz` from `unmask reproduce NAME --compact` becomes a section with its tables, claims and
+figures. The same records give the same bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from unmask.experiments import EXPERIMENTS, Experiment
+from unmask.experiments.archive import read_packed
+from unmask.experiments.claims import SIGNS
+from unmask.experiments.evidence import Evidence
+from unmask.experiments.experiment import Findings
+from unmask.report.formats import escape, table_markdown
+
+RECORDS, PAGE, FIGURES = Path("data/results"), "results.md", "results"
+NOTE = "<!-- Written by `make results` from the records in docs/data/results: run experiments instead of editing. -->"
+HEAD = """# Results
+
+The paper's experiments as run here, beside the paper's own figures. Accuracy is in percent ± its standard error over
+problems; **best**, <u>second</u>; rows are the paper's NFE ÷ L. A claim *holds* or *does not hold* if a two-sided
+paired test says so at 5 %; otherwise it is *not decided*. No test is corrected for the number of tests. Settings were
+chosen on validation problems, never on these. For the embedded model, generated tasks replace the benchmarks (mini-gsm
+for GSM8K, mini-math for MATH500, mini-code for HumanEval): their figures do not compare with the paper's, only the
+differences between decoders do. [How to run them](reproduce.md)."""
+
+
+def pages(docs: Path) -> dict[str, bytes]:
+    """By path under the documentation's folder; empty if no records are stored."""
+    stored = {name: docs / RECORDS / f"{name}.jsonl.gz" for name in EXPERIMENTS}
+    evidence = {name: read_packed(path) for name, path in stored.items() if path.exists()}
+    if not evidence:
+        return {}
+    findings = {name: EXPERIMENTS[name].findings(each) for name, each in evidence.items()}
+    parts, files = [NOTE, HEAD, _overview(findings)], {}
+    for name, each in evidence.items():
+        images = findings[name].images("svg")
+        parts += [*_section(EXPERIMENTS[name], each, findings[name]), *map(_link, images)]
+        files |= {f"{FIGURES}/{file}": image for file, image in images.items()}
+    return {PAGE: ("\n\n".join(parts) + "\n").encode()} | files
+
+
+def _overview(findings: Mapping[str, Findings]) -> str:
+    lines = ["| experiment | claim | here | figures |", "|---|---|---|---|"]
+    for name, each in findings.items():
+        for claim in each.claims:
+            outcome = f"{SIGNS[claim.outcome]} {claim.outcome}"
+            lines.append(f"| [{name}](#{name}) | {escape(claim.text)} | {outcome} | {escape(claim.figures)} |")
+    return "\n".join(lines)
+
+
+def _section(experiment: Experiment, evidence: Evidence, findings: Findings) -> Iterator[str]:
+    yield f"## {experiment.name}"
+    yield f"{experiment.question} ({escape(experiment.source)})"
+    yield f"```sh\n{evidence.command}\n```"
+    yield _circumstances(evidence)
+    for table in findings.tables:
+        yield f"**{escape(table.title)}**"
+        yield from table_markdown(table)
+    if findings.text:
+        yield f"```\n{findings.text.rstrip()}\n```"
+
+
+def _link(file: str) -> str:
+    return f"![{file.removesuffix('.svg')}]({FIGURES}/{file})"
+
+
+def _circumstances(evidence: Evidence) -> str:
+    """Model, machine, precision, seeds and cost."""
+    setup, runs = evidence.setup, list(evidence.runs.values())
+    words = [f"Model `{setup.model}`, K = {setup.beams}, τ = {setup.temperature} (votes {setup.vote_temperature})"]
+    if runs:
+        spec, machine = runs[0].spec, runs[0].head["machine"]
+        device = machine["gpu"] if spec["device"] == "cuda" else machine["platform"]
+        rounded = " with products in TF32" if spec["precision"] == "high" and spec["dtype"] == "float32" else ""
+        records = [record for run in runs for record in run.records]
+        rows = sum(record.cost.rows for record in records)
+        minutes = sum(record.measured.seconds for record in records) / 60
+        words.append(f"{spec['dtype']}{rounded} on {device}, torch {machine['torch']}")
+        words.append(f"seeds {', '.join(map(str, sorted({record.seed for record in records})))}")
+        words.append(f"{len(records):,} answers, {rows:,} rows, {minutes:.1f} minutes of decoding")
+    return "; ".join(words) + "."
+
+
+def main(docs: Path = Path("docs")) -> None:
+    for name, content in pages(docs).items():
+        (docs / name).parent.mkdir(parents=True, exist_ok=True)
+        (docs / name).write_bytes(content)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))

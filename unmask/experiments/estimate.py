@@ -1,0 +1,73 @@
+"""An experiment's rows and approximate time, computed before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from unmask.core import decoder
+from unmask.errors import UnmaskError
+from unmask.experiments.experiment import Experiment
+from unmask.experiments.methods import Part
+from unmask.experiments.setup import Setup
+from unmask.models.inspection import inspect_checkpoint
+
+PARAMETERS = 8_015_581_184  # of LLaDA-8B; assumed for models that are not on this machine
+# Floating-point operations per second, from the measurements in docs/cluster.md. Layers as small as the embedded
+# model's do not fill a GPU.
+LARGE_ON_GPU, SMALL_ON_GPU, ON_CPU = 4.45e14, 5e13, 5e10
+LARGE = 10**9  # parameters
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    experiment: str
+    benchmark: str
+    method: str
+    spec: str
+    length: int
+    problems: int
+    draws: int  # per problem: seeds times samples
+    rows: int  # sent through the network in all; the maximum, if it depends on the texts
+    hours: float  # of one device
+
+
+def plan(experiment: Experiment, setup: Setup, device: str) -> list[PlannedCell]:
+    return [cell for part in experiment.parts(setup) for cell in _cells(experiment.name, setup, part, device)]
+
+
+def _cells(experiment: str, setup: Setup, part: Part, device: str) -> Iterable[PlannedCell]:
+    size = parameters(setup.model)
+    known = setup.sizes.get(part.benchmark)
+    problems = min(count for count in (part.limit, known) if count is not None)  # endless tasks have a limit
+    draws = len(part.seeds) * part.samples
+    for method in part.methods:
+        for length in part.lengths:
+            rows = decoder.make(method.spec).resolved(length).rows(length) * problems * draws
+            seconds = rows * (setup.prompt + length) * 2 * size / rate_of(device, size)
+            counts = (length, problems, draws, rows, seconds / 3600)
+            yield PlannedCell(experiment, part.benchmark, method.label, method.spec, *counts)
+
+
+def parameters(model: str) -> int:
+    """Of a model on this machine; nothing is fetched from the hub for an estimate."""
+    try:
+        return PARAMETERS if "/LLaDA" in model else inspect_checkpoint(model).parameters
+    except UnmaskError:
+        return PARAMETERS
+
+
+def rate_of(device: str, size: int) -> float:
+    if device == "cpu":
+        return ON_CPU
+    return LARGE_ON_GPU if size >= LARGE else SMALL_ON_GPU
+
+
+def totals(cells: Sequence[PlannedCell]) -> dict[str, int | float]:
+    return {"rows": sum(cell.rows for cell in cells), "hours": sum(cell.hours for cell in cells)}
+
+
+def duration(hours: float) -> str:
+    if hours >= 1:
+        return f"{hours:,.1f} h"
+    return f"{60 * hours:.1f} min" if hours >= 1 / 60 else f"{3600 * hours:.1f} s"

@@ -1,0 +1,125 @@
+"""What an experiment asked for and everything that was recorded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from unmask.experiments.methods import TEN, Method, Part
+from unmask.experiments.setup import PUBLISHED, Setup
+from unmask.report.gather import Group, Quantity, Result, Series
+from unmask.report.labels import meaning
+from unmask.report.statistics import Comparison, Difference, Estimate, compare, mean_difference, together
+from unmask.runs.record import Record
+from unmask.runs.store import Run
+
+
+@dataclass(frozen=True)
+class Evidence:
+    experiment: str
+    command: str  # that runs it again
+    setup: Setup
+    parts: Sequence[Part]
+    runs: Mapping[str, Run] = field(default_factory=dict)  # by part
+    measured: Any = None  # the result of an experiment that is not an evaluation
+
+    @cached_property
+    def groups(self) -> dict[str, Group]:
+        """By benchmark that has records, in the experiment's order."""
+        benchmarks = dict.fromkeys(part.benchmark for part in self.parts if part.name in self.runs)
+        return {benchmark: self._group(benchmark) for benchmark in benchmarks}
+
+    def _group(self, benchmark: str) -> Group:
+        records: dict[str, dict[int, list[Record]]] = {}
+        parts = [part for part in self.parts if part.benchmark == benchmark]
+        for part in parts:
+            drawn = _by_decoder(self.runs[part.name].records) if part.name in self.runs else {}
+            for method, length in product(part.methods, part.lengths):
+                cell = (meaning(method.spec, length) or method.spec, length)
+                if cell in drawn:
+                    records.setdefault(method.name, {}).setdefault(length, drawn[cell])
+        lengths = {length for part in parts for length in part.lengths}
+        methods = [method for method in self.methods if method.name in records]
+        series = [Series(method.label, records[method.name], name=method.name) for method in methods]
+        return Group(self.setup.model, self.setup.tasks.get(benchmark, benchmark), sorted(lengths), series)
+
+    @property
+    def benchmarks(self) -> list[str]:
+        return list(self.groups)
+
+    @cached_property
+    def methods(self) -> list[Method]:
+        """Those that have records: the paper's in its order, others in the experiment's."""
+        methods = dict.fromkeys(method for part in self.parts if part.name in self.runs for method in part.methods)
+        known = all(method.name in TEN for method in methods)
+        return sorted(methods, key=lambda method: TEN.index(method.name)) if known else list(methods)
+
+    def label(self, name: str) -> str:
+        methods = (method for part in self.parts for method in part.methods)
+        return next((method.label for method in methods if method.name == name), name)
+
+    def shown(self, benchmark: str) -> str:
+        """The benchmark's name, or that of the task that replaces it here: their figures do not compare."""
+        task = self.setup.tasks.get(benchmark, benchmark)
+        return benchmark if task == PUBLISHED.tasks.get(benchmark) else task
+
+    def title(self, benchmark: str) -> str:
+        return f"{benchmark} · {self.setup.tasks[benchmark]}"
+
+    def series(self, benchmark: str, method: str) -> Series | None:
+        group = self.groups.get(benchmark)
+        return next((series for series in group.series if series.name == method), None) if group else None
+
+    def results(self, benchmark: str, method: str) -> Mapping[int, Result]:
+        series = self.series(benchmark, method)
+        return series.results if series else {}
+
+    def accuracy(self, benchmark: str, method: str, quantity: Quantity = "right") -> Estimate:
+        """Over all lengths."""
+        series = self.series(benchmark, method)
+        return series.average(self.groups[benchmark].lengths, quantity) if series else Estimate(None, None, 0)
+
+    def average(self, method: str) -> Estimate:
+        """Over all benchmarks with equal weight."""
+        return together([self.accuracy(benchmark, method) for benchmark in self.benchmarks])
+
+    def mean_cost(self, method: str, unit: str) -> float:
+        """Per problem, over all benchmarks with equal weight; 0 if nothing is recorded."""
+        results = [result for benchmark in self.benchmarks for result in self.results(benchmark, method).values()]
+        return sum(result.cost[unit] for result in results) / len(results) if results else 0.0
+
+    def difference(
+        self,
+        after: str,
+        before: str,
+        benchmarks: Iterable[str] | None = None,
+        quantity: Quantity = "right",
+        length: int | None = None,
+    ) -> Difference | None:
+        """`after` minus `before`, paired by problem, at one length or averaged over lengths; None if one is missing."""
+        chosen = self.benchmarks if benchmarks is None else benchmarks
+        return mean_difference([self._compare(benchmark, before, after, quantity, length) for benchmark in chosen])
+
+    def _compare(self, *key: Any) -> Comparison | None:
+        if key not in self._comparisons:
+            benchmark, before, after, quantity, length = key
+            lengths = self.groups[benchmark].lengths if length is None else [length]
+            pair = [self.series(benchmark, method) for method in (before, after)]
+            values = [series.by_problem(lengths, quantity) if series else {} for series in pair]
+            self._comparisons[key] = compare(*values)
+        return self._comparisons[key]
+
+    @cached_property
+    def _comparisons(self) -> dict[tuple[Any, ...], Comparison | None]:
+        return {}  # tables, figures and claims share them, and their bootstrap takes time
+
+
+def _by_decoder(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
+    """By decoder and length."""
+    cells: dict[tuple[str, int], list[Record]] = {}
+    for record in records:
+        cells.setdefault((record.decoder, record.length), []).append(record)
+    return cells

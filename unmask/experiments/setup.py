@@ -1,0 +1,131 @@
+"""What an experiment runs with, by model: tasks, lengths, temperatures and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from unmask.errors import UnmaskError, nearest
+from unmask.tasks import Metric
+
+BENCHMARKS = ("GSM8K", "MATH500", "Countdown", "HumanEval", "MBPP", "Sudoku")
+PROBLEMS = {"GSM8K": 1319, "MATH500": 500, "Countdown": 256, "HumanEval": 164, "MBPP": 500, "Sudoku": 256}
+
+
+@dataclass(frozen=True)
+class Setup:
+    model: str  # a name, folder or hub id
+    tasks: Mapping[str, str]  # by the paper's benchmark, the task that is run for it
+    axis: tuple[int, ...]  # lengths, where the length is varied
+    tabled: tuple[int, ...] | None  # lengths of tables; None: each benchmark's own length
+    own: Mapping[str, int]  # by benchmark, its own length if it is not the paper's
+    temperature: float  # τ of the search
+    vote_temperature: float  # τ of the samples of a vote
+    passes: tuple[str, ...]  # benchmarks for pass@k
+    benchmarks: tuple[str, ...] = BENCHMARKS  # that are run
+    methods: tuple[str, ...] = ()  # table rows that are run; empty: all
+    beams: int = 4  # K
+    most_beams: int = 8  # where an experiment varies K
+    votes: int = 5  # samples that cost about as much as a search
+    ar_votes: int = 3  # left-to-right samples, which cost twice as much
+    seeds: tuple[int, ...] = (0, 1, 2)  # over which random order is averaged
+    samples: int = 256  # draws for pass@k
+    limit: int | None = None  # problems per benchmark; None: all
+    few: int | None = None  # problems where each takes many draws or a search per position
+    repeats: int = 5  # problems that are timed
+    metric: Metric = "ours"
+    grid: bool = False  # also choose K and τ, on other problems than the tested ones
+    tuning: Mapping[str, str] = field(default_factory=dict)  # by benchmark, the task on which they are chosen
+    prompt: int = 160  # positions before the answer, for estimates of time
+    sizes: Mapping[str, int] = field(default_factory=lambda: PROBLEMS)  # by benchmark, the number of its problems
+
+    def table(self, benchmark: str) -> tuple[int, ...]:
+        return self.tabled or (self.own[benchmark],)
+
+    def at(self, benchmark: str, published: int) -> int:
+        """The length of an experiment that the paper ran at the published length."""
+        return self.own.get(benchmark, published)
+
+    def chosen(self, *benchmarks: str) -> list[str]:
+        """Those that are run, one per task: two benchmarks may share a task."""
+        by_task: dict[str, str] = {}
+        for benchmark in benchmarks:
+            if benchmark in self.benchmarks and benchmark in self.tasks:
+                by_task.setdefault(self.tasks[benchmark], benchmark)
+        return list(by_task.values())
+
+
+GENERATED = {"GSM8K": "mini-gsm", "MATH500": "mini-math", "Countdown": "countdown", "HumanEval": "mini-code"}
+
+# τ of `tiny` was chosen on validation problems (docs/tiny.md); its answers fit into these lengths.
+TINY = Setup(
+    model="tiny",
+    tasks=GENERATED | {"MBPP": "mini-code", "Sudoku": "sudoku"},
+    axis=(32, 64, 96, 128),
+    tabled=None,
+    own=dict.fromkeys(BENCHMARKS, 64),
+    temperature=1.0,
+    vote_temperature=0.7,
+    passes=("Countdown",),
+    samples=64,
+    limit=1000,
+    few=256,
+    prompt=60,
+    sizes={},
+    tuning={benchmark: f"{task}(split=validation)" for benchmark, task in GENERATED.items()},
+)
+
+PUBLISHED = Setup(
+    model="GSAI-ML/LLaDA-8B-Instruct",
+    tasks={
+        "GSM8K": "gsm8k",
+        "MATH500": "math500",
+        "Countdown": "countdown-d1",
+        "HumanEval": "humaneval",
+        "MBPP": "mbpp",
+        "Sudoku": "sudoku-d1(subset=d1)",
+    },
+    axis=(64, 128, 256, 512),
+    tabled=(64, 128, 256, 512),
+    own={},
+    temperature=0.4,
+    vote_temperature=0.4,
+    passes=("GSM8K", "MATH500", "HumanEval", "MBPP"),
+    metric="d1",
+    tuning={"GSM8K": "gsm8k(split=train)"},  # the others have only the tested problems
+)
+
+
+def setup_for(
+    model: str,
+    *,
+    quick: bool = False,
+    limit: int | None = None,
+    lengths: Sequence[int] = (),
+    benchmarks: Sequence[str] = (),
+    samples: int | None = None,
+    methods: Sequence[str] = (),
+    grid: bool = False,
+) -> Setup:
+    """The embedded model has its own; every other model gets the paper's."""
+    setup = replace(TINY, grid=grid) if model == TINY.model else replace(PUBLISHED, model=model, grid=grid)
+    if quick:
+        setup = _small(setup)
+    if limit is not None:
+        setup = replace(setup, limit=limit, few=limit)
+    if lengths:
+        own = dict.fromkeys(BENCHMARKS, lengths[0])
+        setup = replace(setup, axis=tuple(lengths), tabled=tuple(lengths), own=own)
+    if samples is not None:
+        setup = replace(setup, samples=samples)
+    for wanted in benchmarks:
+        if wanted not in BENCHMARKS:
+            raise UnmaskError(f"the paper has no benchmark {wanted!r}: {nearest(wanted, BENCHMARKS)}")
+    return replace(setup, benchmarks=tuple(benchmarks) or setup.benchmarks, methods=tuple(methods))
+
+
+def _small(setup: Setup) -> Setup:
+    """Enough to see that everything works, too little for any conclusion."""
+    own = dict.fromkeys(BENCHMARKS, 32) | {"Sudoku": 48}
+    small = replace(setup, axis=(32,), tabled=None, own=own, limit=4, few=4, samples=16, repeats=2, seeds=(0,))
+    return replace(small, passes=("Countdown",), most_beams=4)

@@ -1,0 +1,229 @@
+"""Records gathered into results: for every cell of a table, what is known of each problem."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Literal
+
+from unmask.errors import UnmaskError
+from unmask.report import labels
+from unmask.report.statistics import Estimate, across, estimate, majority, pass_at_k
+from unmask.runs.record import Cell, Record
+from unmask.runs.store import Run
+
+Quantity = Literal["right", "score"]  # whole answers, or their parts where a task counts those
+COSTS = ("rows", "distinct", "positions")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One cell's figures. A failure counts as wrong; an answer that was never graded does not count."""
+
+    right: Mapping[str, float]  # by problem: the share of its draws that are right
+    score: Mapping[str, float]  # by problem: its mean score, which counts parts where the task does
+    cost: Mapping[str, float]  # rows, distinct, positions: the mean over problems
+    draws: int  # records, or votes
+    failed: int  # records that hold an error instead of an answer
+
+    @cached_property
+    def accuracy(self) -> Estimate:
+        return estimate(self.right)
+
+    @cached_property
+    def parts(self) -> Estimate:
+        return estimate(self.score)
+
+    def estimate(self, quantity: Quantity) -> Estimate:
+        return self.accuracy if quantity == "right" else self.parts
+
+
+@dataclass(frozen=True)
+class Series:
+    """One decoder under one model and task, at several lengths."""
+
+    label: str
+    records: Mapping[int, Sequence[Record]]  # by length
+    samples: int = 1  # if more than one, each answer is the majority of this many stored samples
+    name: str = ""  # of an experiment's method
+
+    @cached_property
+    def results(self) -> dict[int, Result]:
+        summarize = result_of if self.samples == 1 else result_of_votes
+        return {length: summarize(records) for length, records in self.records.items()}
+
+    @cached_property
+    def cells(self) -> dict[int, Cell]:
+        return {length: records[0].cell for length, records in self.records.items()}
+
+    def average(self, lengths: Iterable[int], quantity: Quantity = "right") -> Estimate:
+        """Over all these lengths; without a value if one of them is missing."""
+        return across(self._values(lengths, quantity))
+
+    def by_problem(self, lengths: Iterable[int], quantity: Quantity = "right") -> dict[str, float]:
+        """Each problem's mean over these lengths; empty if one of them is missing."""
+        return mean_by_problem(self._values(lengths, quantity))
+
+    def mean_cost(self, unit: str = "rows") -> float:
+        costs = [result.cost[unit] for result in self.results.values()]
+        return math.fsum(costs) / len(costs)
+
+    def _values(self, lengths: Iterable[int], quantity: Quantity) -> list[Mapping[str, float]]:
+        whole = self.records.keys() >= set(lengths)
+        return [getattr(self.results[length], quantity) for length in lengths] if whole else []
+
+
+@dataclass(frozen=True)
+class Group:
+    """One model on one task: a table."""
+
+    model: str
+    task: str
+    lengths: list[int]
+    series: list[Series]  # in the table's order
+
+    @property
+    def name(self) -> str:
+        return labels.task_label(self.task)
+
+    @cached_property
+    def records(self) -> dict[Cell, Sequence[Record]]:
+        cells = {series.cells[length]: records for series in self.series for length, records in series.records.items()}
+        return dict(sorted(cells.items()))
+
+    @property
+    def counts_parts(self) -> bool:
+        """Whether scores say more than right and wrong."""
+        return any(result.score != result.right for series in self.series for result in series.results.values())
+
+
+def gather(runs: Iterable[Run]) -> list[Group]:
+    """All records of some runs, in an order that does not depend on theirs; the cheapest decoder comes first."""
+    groups: dict[tuple[str, str], dict[Cell, list[Record]]] = {}
+    for record in _distinct_records(runs):
+        groups.setdefault((record.model, record.task), {}).setdefault(record.cell, []).append(record)
+    return [_group(model, task, records) for (model, task), records in sorted(groups.items())]
+
+
+def _group(model: str, task: str, records: Mapping[Cell, list[Record]]) -> Group:
+    series = []
+    for label, cells in labels.rows(records).items():
+        by_length = {length: records[cell] for length, cell in cells.items()}
+        series.append(Series(label, by_length))
+        samples = {length: len({record.sample for record in drawn}) for length, drawn in by_length.items()}
+        for n in sorted({count for count in samples.values() if count > 1}):
+            polled = {length: drawn for length, drawn in by_length.items() if samples[length] == n}
+            series.append(Series(f"majority of {n} × {label}", polled, n))
+    series.sort(key=lambda each: (each.mean_cost(), each.label))
+    return Group(model, task, sorted({cell.length for cell in records}), series)
+
+
+def result_of(records: Sequence[Record]) -> Result:
+    graded = [record for record in records if record.error is not None or record.right is not None]
+    right = _problem_means((record.problem, float(_is_right(record))) for record in graded)
+    score = _problem_means((record.problem, _score(record)) for record in graded)
+    failed = sum(record.error is not None for record in records)
+    return Result(right, score, _mean_costs(records, 1.0), len(records), failed)
+
+
+def result_of_votes(records: Sequence[Record]) -> Result:
+    """Each seed's samples of a problem vote, as `vote(n, …)` under that seed would; failures have no vote."""
+    polls: dict[tuple[str, int], list[Record]] = {}
+    for record in records:
+        polls.setdefault((record.problem, record.seed), []).append(record)
+    elected = [_elected(sorted(poll, key=lambda record: record.sample)) for poll in polls.values()]
+    return replace(result_of(elected), cost=_mean_costs(records, len(records) / len(polls)))
+
+
+def _elected(poll: Sequence[Record]) -> Record:
+    able = [record for record in poll if record.error is None]
+    if not able:
+        return poll[0]
+    return able[majority([record.text if record.key is None else record.key for record in able])]
+
+
+def pass_curve(records: Sequence[Record]) -> dict[int, Estimate]:
+    """pass@k for k = 1, 2, 4 … and all draws that every problem has; draws of all seeds together."""
+    return {k: estimate(values) for k, values in passes(records).items()}
+
+
+def passes(records: Sequence[Record]) -> dict[int, dict[str, float]]:
+    """By k and problem, the chance that at least one of k of its draws is right."""
+    draws: dict[str, list[bool]] = {}
+    for record in records:
+        if record.error is not None or record.right is not None:
+            draws.setdefault(record.problem, []).append(_is_right(record))
+    most = min(map(len, draws.values()), default=0)
+    return {
+        k: {problem: pass_at_k(len(drawn), sum(drawn), k) for problem, drawn in draws.items()}
+        for k in sorted({2**i for i in range(most.bit_length())} | ({most} if most else set()))
+    }
+
+
+def mean_by_problem(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Problems that some part lacks are left out."""
+    common = set(parts[0]).intersection(*parts[1:]) if parts else set()
+    return {problem: sum(part[problem] for part in parts) / len(parts) for problem in common}
+
+
+@cache
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """Sorts gsm8k-9 before gsm8k-10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
+
+
+def _is_right(record: Record) -> bool:
+    return record.error is None and bool(record.right)
+
+
+def _score(record: Record) -> float:
+    return float(_is_right(record)) if record.error is not None or record.score is None else float(record.score)
+
+
+def _problem_means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for problem, value in pairs:
+        values.setdefault(problem, []).append(value)
+    return {problem: math.fsum(drawn) / len(drawn) for problem, drawn in values.items()}
+
+
+def _mean_costs(records: Sequence[Record], times: float) -> dict[str, float]:
+    """The mean over problems, with a problem's draws averaged; the cost of a failure is not known."""
+    known = [record for record in records if record.error is None]
+    means = {unit: _problem_means((each.problem, float(getattr(each.cost, unit))) for each in known) for unit in COSTS}
+    return {unit: (estimate(values).value or 0.0) * times for unit, values in means.items()}
+
+
+def _distinct_records(runs: Iterable[Run]) -> list[Record]:
+    """Every record once; runs that contradict one another are refused."""
+    records: dict[tuple[object, ...], tuple[Record, Run]] = {}
+    versions: dict[str, tuple[int, Run]] = {}
+    for run in runs:
+        for record in run.records:
+            version, first = versions.setdefault(record.task, (record.task_version, run))
+            if version != record.task_version:
+                raise UnmaskError(
+                    f"task {labels.task_label(record.task)!r} has version {version} in {str(first.folder)!r} and "
+                    f"{record.task_version} in {str(run.folder)!r}: their grades do not compare, report them apart"
+                )
+            known, other = records.setdefault(record.name, (record, run))
+            if known is not record and known.lasting() != record.lasting():
+                raise UnmaskError(_contradiction(known, other, record, run))
+    kept = [record for record, _ in records.values()]
+    return sorted(kept, key=lambda record: (*record.cell, natural(record.problem), record.name))
+
+
+def _contradiction(known: Record, other: Run, record: Record, run: Run) -> str:
+    before, after = known.lasting(), record.lasting()
+    field = next(key for key in before if before[key] != after[key])
+    values = [json.dumps(each[field], ensure_ascii=False) for each in (before, after)]
+    shown = ", ".join(value if len(value) <= 60 else value[:59] + "…" for value in values)
+    return (
+        f"{str(other.folder)!r} and {str(run.folder)!r} disagree on {field} of problem {record.problem!r} "
+        f"({labels.decoder_label(record.decoder, record.length)}, length {record.length}, seed {record.seed}, "
+        f"sample {record.sample}): {shown}; report them apart"
+    )
