@@ -295,3 +295,17 @@ def test_what_cannot_work_is_refused_in_one_sentence(chain, prompt, settings: di
 def test_gaps_that_are_none_are_refused(chain, prompt: str, sentence: str):
     with pytest.raises(unmask.UnmaskError, match=sentence):
         unmask.fill(chain, prompt)
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "hint"),
+    [
+        (unmask.generate, "lenght", "did you mean 'length'"),
+        (unmask.generate, "tarce", "did you mean 'trace'"),
+        (unmask.fill, "early_end", "known: batch, cache"),
+        (unmask.stream, "sede", "did you mean 'seed'"),
+    ],
+)
+def test_an_unknown_argument_is_answered_with_the_nearest(chain, function, name: str, hint: str):
+    with pytest.raises(unmask.UnmaskError, match=f"unknown argument '{name}': {hint}"):
+        function(chain, "a<mask:2>", **{name: 1})

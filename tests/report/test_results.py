@@ -12,7 +12,7 @@ from unmask.report.plots import plots
 from unmask.report.report import report
 from unmask.report.results import gather, natural, pass_curve, result_of, result_of_votes
 from unmask.report.statistics import pass_at_k
-from unmask.runs.record import Cell, Work
+from unmask.runs.record import Cell, Counts
 
 
 def _rows(records):
@@ -67,7 +67,7 @@ def test_draws_are_averaged_within_a_problem_first():
 
 
 def test_a_failure_counts_as_wrong_and_an_ungraded_text_not_at_all():
-    broken = record(problem=0, error="killed its worker twice", right=None, score=None, key=None, cost=Work())
+    broken = record(problem=0, error="killed its worker twice", right=None, score=None, key=None, cost=Counts())
     found = result_of([broken, record(problem=1, right=True), record(problem=2, right=None, score=None)])
     assert found.right == {"countdown-0": 0.0, "countdown-1": 1.0}
     assert found.failed == 1

@@ -1,58 +1,137 @@
 """Arguments and options that several commands share, so that they read the same everywhere."""
 
+import functools
+import inspect
 import sys
+import typing
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from unmask.cli.entries import field_comments
+from unmask.core import Decoder, decoder
 from unmask.errors import UnmaskError, nearest
+from unmask.runs.decoding import Decoding
+from unmask.runs.placement import Placement
 
 MODEL = "tiny"  # what commands use when no model is named
+MANY = ("precision", "batch", "memory")  # options of commands that decode many problems
+EXPANDED: dict[str, type] = {"decoding": Decoding, "placement": Placement}  # by the name of the command's parameter
+FLAGS = {"decoder": ["-d"], "length": ["-l"], "seed": ["-s"]}  # besides the field's name
+RENAMED = {"compiled": "compile"}
+METAVARS = {
+    "decoder": "SPEC",
+    "length": "N",
+    "seed": "N",
+    "guidance": "SCALE",
+    "cache": "KIND",
+    "stop": "TEXT",
+    "device": "NAME",
+    "dtype": "NAME",
+    "precision": "WORD",
+    "batch": "N",
+    "memory": "GB",
+}
+
+
+def shown(kind: type, name: str) -> Any:
+    """How a field of `Decoding` or `Placement` looks as an option: the comment beside it is the help."""
+    text = field_comments(kind)[name][1]
+    repeated = "; repeatable" * (typing.get_origin(typing.get_type_hints(kind)[name]) is tuple)
+    flag = "--" + RENAMED.get(name, name).replace("_", "-")
+    return typer.Option(
+        flag, *FLAGS.get(name, ()), metavar=METAVARS.get(name), help=f"{text[:1].upper()}{text[1:]}{repeated}."
+    )
+
+
+def repeatable(*flags: str, metavar: str, help: str) -> Any:
+    return typer.Option(*flags, metavar=metavar, help=help + "; repeatable.")
+
 
 PromptText = Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt; - reads it from standard input.")]
 ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
-DecoderSpec = Annotated[
-    str, typer.Option("--decoder", "-d", metavar="SPEC", help="A decoder and its settings, such as ots(beams=4).")
-]
-Length = Annotated[int | None, typer.Option("--length", "-l", metavar="N", help="Masks after the prompt.")]
+Length = Annotated[int | None, shown(Decoding, "length")]
 Problems = Annotated[int, typer.Option("--problems", "-n", metavar="N", min=1, help="How many.")]
-Seed = Annotated[int, typer.Option("--seed", "-s", metavar="N", help="Same seed, same answer.")]
-Guidance = Annotated[
-    float, typer.Option("--guidance", metavar="SCALE", help="Classifier-free guidance; twice the rows when above 0.")
-]
-Suppress = Annotated[bool, typer.Option("--suppress", help="Never write end-of-text.")]
-EarlyEnd = Annotated[
-    bool,
-    typer.Option(
-        "--early-end", help="Compute nothing after an answer's end-of-text. Approximate: tiny loses nothing by it."
-    ),
-]
-Cache = Annotated[
-    str,
-    typer.Option(
-        "--cache",
-        metavar="KIND",
-        help="Keep keys and values through a block: none, prefix, dual, or dual(refresh=4), which computes all anew "
-        "every 4 steps. Approximate: tiny loses 5, 6 and 1 points by the last three.",
-    ),
-]
-Compile = Annotated[bool, typer.Option("--compile", help="Fuse the layers' operations; on a GPU, after a wait.")]
-Stop = Annotated[list[str] | None, typer.Option("--stop", metavar="TEXT", help="Cut the text before this; repeatable.")]
+Seed = Annotated[int, shown(Decoding, "seed")]
+Compile = Annotated[bool, shown(Placement, "compiled")]
 Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
-TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write the decoding's trace here.")]
-Device = Annotated[str | None, typer.Option("--device", metavar="NAME", help="cpu or cuda; a GPU where there is one.")]
-Dtype = Annotated[
-    str | None, typer.Option("--dtype", metavar="NAME", help="float32, bfloat16, …; the model's own without it.")
-]
-Precision = Annotated[
-    str, typer.Option("--precision", metavar="WORD", help="Of float32 products: highest, or high for TF32 on a GPU.")
-]
+TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write a trace of the run here.")]
+Device = Annotated[str | None, shown(Placement, "device")]
+Dtype = Annotated[str | None, shown(Placement, "dtype")]
+Precision = Annotated[str, shown(Placement, "precision")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+# Of runs, and of grading.
+RunFolder = Annotated[
+    Path, typer.Option("--out", "-o", metavar="DIR", help="The run's folder; an unfinished run resumes.")
+]
+MetricName = Annotated[str, typer.Option("--metric", help="ours, or d1 for figures that compare with published ones.")]
+DataFolder = Annotated[str | None, typer.Option("--data", metavar="DIR", help="The folder of the benchmark files.")]
+Wording = Annotated[str | None, typer.Option("--prompts", metavar="FILE", help="A JSON file with another wording.")]
+AllowCode = Annotated[bool, typer.Option("--allow-code", help="Run programs that a model wrote.")]
+Sandbox = Annotated[str | None, typer.Option("--sandbox", help="namespaces, or rlimits for weaker isolation.")]
+EngineName = Annotated[str, typer.Option("--engine", help="local: this process; ray: workers on one or many machines.")]
+Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="Of Ray; by default one per GPU or core.")]
+Address = Annotated[
+    str | None, typer.Option("--address", metavar="A", help="Of a Ray cluster; by default one is started here.")
+]
+Retry = Annotated[bool, typer.Option("--retry", help="Try failed problems again.")]
+
+
+def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command one option for each field of its parameters `decoding` and `placement`, except those omitted.
+
+    The command receives each of the two as a dict of the values given. `defaults` replace those of the fields.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command)
+        names = {
+            owner: [field.name for field in fields(kind) if field.name not in omit]
+            for owner, kind in EXPANDED.items()
+            if owner in signature.parameters
+        }
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in signature.parameters.items():
+            if name in names:
+                parameters += [_parameter(EXPANDED[name], each, defaults) for each in names[name]]
+            else:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+        @functools.wraps(command)
+        def run(**values: Any) -> None:
+            given = {owner: {name: values.pop(name) for name in some} for owner, some in names.items()}
+            for owner, some in given.items():
+                values[owner] = {name: value for name, value in some.items() if value is not None}
+            command(**values)
+
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
+def _parameter(kind: type, name: str, defaults: dict[str, Any]) -> inspect.Parameter:
+    hint = typing.get_type_hints(kind)[name]
+    default = defaults.get(name, next(field.default for field in fields(kind) if field.name == name))
+    if hint is Decoder:
+        hint, default = str, decoder.name(default)
+    elif typing.get_origin(hint) is tuple:
+        hint, default = list[str] | None, None
+    elif typing.get_origin(hint) is typing.Literal:
+        hint = str
+    elif default is None:
+        hint = hint | None
+    annotation = Annotated[hint, shown(kind, name)]  # type: ignore[valid-type]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
-    """The prompt as given or from standard input, as a chat message where that was asked for."""
+    """The prompt as given or from standard input, as a chat message if that is asked for."""
     if prompt == "-":
         try:
             prompt = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")

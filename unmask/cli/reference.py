@@ -12,7 +12,7 @@ from typing import Any
 import unmask
 from unmask import compat
 from unmask.cli.app import HELP, whole
-from unmask.cli.describe import describe, field_comments
+from unmask.cli.entries import describe_entry, field_comments
 from unmask.core import decoder
 
 FOLDER = Path("docs/reference")
@@ -55,7 +55,7 @@ def decoders_page() -> str:
         "Write a decoder as `name(setting=value, …)`, for example `ots(beams=4, block=32)`.\n",
     ]
     for name in decoder:
-        one = describe(decoder, name)
+        one = describe_entry(decoder, name)
         also = f" (also `{'`, `'.join(one['aliases'])}`)" if one["aliases"] else ""
         text.append(f"## `{name}`{also}\n\n{one['summary']}\n")
         if one["settings"]:

@@ -23,7 +23,7 @@ from unmask.experiments.setting import Setting, setting_for
 from unmask.report import formats
 from unmask.report.tables import Entry, Table
 from unmask.runs.engines import make_engine
-from unmask.runs.job import Precision
+from unmask.runs.placement import Precision
 from unmask.tasks import data
 from unmask.tasks.sandbox import Confinement
 

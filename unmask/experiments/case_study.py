@@ -15,9 +15,9 @@ from unmask.experiments.setting import Setting
 from unmask.report.lineage import grow
 from unmask.report.tables import Entry, Table
 from unmask.report.tree import describe, tree_image
+from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
 from unmask.runs.prompt import read_prompt
-from unmask.runs.settings import Settings
 from unmask.runs.trace import Trace
 from unmask.tasks import Problem, task
 from unmask.tasks.countdown import ask
@@ -45,7 +45,7 @@ def measure(bench: Bench, setting: Setting) -> dict[str, Any]:
     prompt = read_prompt(model, made.messages(problem))
     found = {}
     for method in part.methods:
-        settings = Settings(decoder.make(method.spec), part.lengths[0])
+        settings = Decoding(decoder.make(method.spec), part.lengths[0])
         (output,) = Generation(model, settings, key=made.key).outputs([prompt], traced=True)
         grade = made.grade(problem, output.text, setting.metric)
         assert output.trace is not None

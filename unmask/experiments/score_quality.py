@@ -17,8 +17,8 @@ from unmask.experiments.methods import alone, pick
 from unmask.experiments.setting import Setting
 from unmask.report.quality import Quality, qualities, quality_image, quality_table
 from unmask.runs.candidates import BATCH, Candidate, Study
+from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
-from unmask.runs.settings import Settings
 from unmask.tasks import task
 
 BENCHMARKS = ("Countdown", "GSM8K", "MATH500", "HumanEval")
@@ -41,7 +41,7 @@ def measure(bench: Bench, setting: Setting) -> dict[str, Any]:
     found = {}
     for part in parts(setting):
         made = task.make(part.task, **bench.allowed(part.task))
-        settings = Settings(decoder.make(part.methods[0].spec), part.lengths[0])
+        settings = Decoding(decoder.make(part.methods[0].spec), part.lengths[0])
         problems = list(islice(made.problems(), part.limit))
         study = Study(Generation(model, settings, key=made.key), made)
         found[part.benchmark] = [_kept(one) for one in study.candidates(problems, bench.batch or BATCH)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from unmask.errors import UnmaskError
 from unmask.registry import Registry
 
 Metric = Literal["ours", "d1"]
@@ -57,3 +58,21 @@ class Task(Protocol):
 
 
 task: Registry[Task] = Registry("task")
+
+
+def configure(specs: Sequence[str], **options: Any) -> list[Task]:
+    """Tasks, with each option as a setting of those that have it; an option that no task has is refused.
+
+    None and False count as not given. A wording (`prompts`) is for one format: every task has to have that setting.
+    """
+    tasks = [task.make(spec) for spec in specs]
+    known = [{field.name for field in fields(each)} for each in tasks]  # type: ignore[arg-type]
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
+    for name in given:
+        lacking = [spec for spec, names in zip(specs, known, strict=True) if name not in names]
+        if len(lacking) == len(specs) or (lacking and name == "prompts"):
+            raise UnmaskError(f"task {lacking[0]!r} has no setting for --{name.replace('_', '-')}: leave it out")
+    return [
+        task.make(each, **{name: value for name, value in given.items() if name in names})
+        for each, names in zip(tasks, known, strict=True)
+    ]

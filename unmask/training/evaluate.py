@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from unmask.core import Decoder
 from unmask.models import Model
+from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
 from unmask.runs.prompt import read_prompt
-from unmask.runs.settings import Settings
 from unmask.tasks import Problem, Task
 
 
@@ -34,7 +34,7 @@ def tally(
     batch: int = 256,
 ) -> Tally:
     """Grades of problems under a decoder."""
-    generation = Generation(model, Settings(decoder, length, seed), key=task.key)
+    generation = Generation(model, Decoding(decoder, length, seed), key=task.key)
     right: list[bool] = []
     every: list[list[bool]] = []
     rows = 0

@@ -1,0 +1,99 @@
+"""How prompts are decoded, as one value: the API, grids, jobs and records hold it whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+import unmask.decoders  # noqa: F401  registers the decoders
+from unmask.core import Adapter, Canvas, Decoder, Denoiser, decoder
+from unmask.errors import UnmaskError
+from unmask.models import Model
+from unmask.models.cache import cached, make_cache
+from unmask.models.early_end import EarlyEnd
+from unmask.models.guidance import Guided
+from unmask.models.suppress import Suppressed
+
+ORDER_TOKEN_SEARCH = decoder.make("order-token-search")
+
+
+class DecodingOptions(TypedDict, total=False):
+    """The fields of `Decoding` as keyword arguments."""
+
+    decoder: str | Decoder
+    length: int | None
+    seed: int
+    guidance: float
+    suppress: bool
+    early_end: bool
+    cache: str
+    stop: str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How a prompt is decoded. The comments are also the help of the command line's options."""
+
+    decoder: Decoder = ORDER_TOKEN_SEARCH  # a decoder and its settings, such as ots(beams=4)
+    length: int = 0  # masks after the prompt
+    seed: int = 0  # the same seed gives the same answer
+    guidance: float = 0.0  # scale of classifier-free guidance; above 0 it doubles the rows
+    suppress: bool = False  # never write end-of-text
+    early_end: bool = False  # compute nothing after an answer's end-of-text; approximate (docs/caching.md)
+    cache: str = "none"  # KV cache within a block: prefix, dual or dual(refresh=4); approximate (docs/caching.md)
+    stop: tuple[str, ...] = ()  # cut the text before the first of these strings
+
+    def __post_init__(self) -> None:
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+        for name, value in (
+            ("decoder", decoder.make(self.decoder)),  # a spec is welcome too
+            ("cache", make_cache(self.cache)),  # spelt one way in every record
+            ("stop", stop),
+        ):
+            object.__setattr__(self, name, value)
+        if not isinstance(self.decoder, Decoder):
+            kind = type(self.decoder).__name__
+            raise UnmaskError(f"a decoder is a spec such as 'ots(beams=4)' or an object, not {kind}")
+        for name in ("length", "seed"):
+            if isinstance(value := getattr(self, name), bool) or not isinstance(value, int):
+                raise UnmaskError(f"{name}={value!r} does not work: give a whole number")
+        if not isinstance(self.guidance, int | float) or not 0 <= self.guidance < math.inf:
+            raise UnmaskError(f"guidance={self.guidance!r} does not work: choose 0 (none) or more")
+        if self.suppress and self.early_end:
+            raise UnmaskError("early_end waits for the end-of-text that suppress forbids: choose one of them")
+        if not all(isinstance(text, str) and text for text in stop):
+            raise UnmaskError("a stop string is empty or not text: give at least one character")
+
+    def denoiser(self, model: Model) -> Denoiser:
+        """The model's denoiser, with its cache: what the meter counts."""
+        return cached(model.denoiser, self.cache, model.name)
+
+    def adapter(self, model: Model) -> Adapter:
+        """Wraps the metered denoiser; guidance comes first, so that its rows are counted."""
+
+        def adapt(denoiser: Denoiser, canvas: Canvas) -> Denoiser:
+            if self.guidance > 0:
+                denoiser = Guided(denoiser, canvas.real & ~canvas.masked, self.guidance)
+            if self.suppress:
+                denoiser = Suppressed(denoiser, model.eos)
+            return EarlyEnd(denoiser, model.eos) if self.early_end else denoiser
+
+        return adapt
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `Decoding(**values)` is the way back."""
+        return {**vars(self), "decoder": spec(self.decoder), "stop": list(self.stop)}
+
+    def record(self, masks: int) -> dict[str, Any]:
+        """Plain values, with the decoder's defaults written out for this number of masks."""
+        return replace(self, decoder=self.decoder.resolved(masks)).to_dict()
+
+
+def spec(value: Decoder) -> str:
+    """The decoder's text form; the repr of one that is not registered."""
+    try:
+        return decoder.spec(value)
+    except UnmaskError:
+        return repr(value)
