@@ -137,7 +137,8 @@ def _decoding(options: Mapping[str, Any], length: int, refused: str = "") -> Dec
     for name in options:
         if name not in known:
             raise UnmaskError(f"unknown argument {name!r}: {nearest(name, known)}")
-    return Decoding(**{**options, "length": length if options.get("length") is None else options["length"]})
+    chosen = length if options.get("length") is None else options["length"]
+    return Decoding.from_dict({**options, "length": chosen})
 
 
 def _answer(

@@ -12,8 +12,7 @@ import pytest
 from tests.runs.nano import small_grid
 from unmask.cli.app import whole
 from unmask.errors import UnmaskError
-from unmask.models import load as loading
-from unmask.runs import grid as grids
+from unmask.runs import grid
 from unmask.runs.decoding import Decoding, DecodingOptions
 from unmask.runs.grid import make_grid
 from unmask.runs.placement import Placement
@@ -44,24 +43,25 @@ GRIDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", GRIDS)
 def test_a_run_of_an_earlier_version_has_the_same_spec(name: str):
-    grid = small_grid(**{"model": "tiny"} | GRIDS[name])
-    assert json.dumps(grid.spec(grid.problems())) == json.dumps(SPECS[name])
+    again = small_grid(**{"model": "tiny"} | GRIDS[name])
+    assert json.dumps(again.spec(again.problems())) == json.dumps(SPECS[name])
 
 
 def test_the_default_length_is_read_without_loading_a_checkpoint(model: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loading, "load_folder", lambda *_, **__: pytest.fail("weights were read"))
+    monkeypatch.setattr(grid, "load", lambda *_, **__: pytest.fail("the model was loaded"))
     assert make_grid(["tiny"], ["countdown"], ["ots"], limit=1).lengths == (64,)
     assert make_grid([model], ["countdown"], ["ots"], limit=1).lengths == (128,)
+    monkeypatch.undo()
     with pytest.raises(UnmaskError, match=r"different default lengths \(tiny 64, .*: choose with --length"):
         make_grid(["tiny", "toy-transformer"], ["countdown"], ["ots"], limit=1)
     with pytest.raises(UnmaskError, match="did you mean 'tiny'"):
-        grids.make_grid(["tinny"], ["countdown"], ["ots"], limit=1)
+        make_grid(["tinny"], ["countdown"], ["ots"], limit=1)
 
 
 def test_a_decoding_is_the_same_after_a_journey_as_plain_values():
     decoding = Decoding(length=4, guidance=1.0, cache="dual( refresh = 4 )", stop=("a",))
     values = json.loads(json.dumps(decoding.to_dict()))
-    assert Decoding(**values) == decoding
+    assert Decoding.from_dict(values) == decoding
     assert values["cache"] == "dual(refresh=4)"
     assert values["decoder"].startswith("order-token-search(beams=4, ")
 

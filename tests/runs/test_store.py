@@ -218,7 +218,7 @@ def test_another_format_is_refused(out: Path):
         read_run(out)
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("[]", "says no spec"), ("{}", "says no spec")])
+@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("[]", "has no spec"), ("{}", "has no spec")])
 def test_a_head_that_is_none_is_refused(out: Path, text: str, said: str):
     out.mkdir()
     (out / "run.json").write_text(text)

@@ -72,7 +72,7 @@ def eval_(
         allow_code=allow_code,
         sandbox=one_of(Confinement, "--sandbox", sandbox),
         traces=traces,
-        decoding=Decoding(**decoding),
+        decoding=Decoding.from_dict(decoding),
         placement=Placement(**placement),
         here=engine == "local",
     )

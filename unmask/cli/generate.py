@@ -47,7 +47,7 @@ def show(
     json: bool,
 ) -> None:
     """Print the text alone, or everything as one JSON object."""
-    Decoding(**decoding)  # refused before the model is loaded
+    Decoding.from_dict(decoding)  # refused before the model is loaded
     if trace is not None:
         api.check_writable(trace)
     loaded = Placement(**placement).load(model)

@@ -122,8 +122,6 @@ def _parameter(kind: type, name: str, defaults: dict[str, Any]) -> inspect.Param
         hint, default = str, decoder.name(default)
     elif typing.get_origin(hint) is tuple:
         hint, default = list[str] | None, None
-    elif typing.get_origin(hint) is typing.Literal:
-        hint = str
     elif default is None:
         hint = hint | None
     annotation = Annotated[hint, shown(kind, name)]  # type: ignore[valid-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
@@ -46,13 +46,6 @@ class Decoding:
     stop: tuple[str, ...] = ()  # cut the text before the first of these strings
 
     def __post_init__(self) -> None:
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
-        for name, value in (
-            ("decoder", decoder.make(self.decoder)),  # a spec is welcome too
-            ("cache", make_cache(self.cache)),  # spelt one way in every record
-            ("stop", stop),
-        ):
-            object.__setattr__(self, name, value)
         if not isinstance(self.decoder, Decoder):
             kind = type(self.decoder).__name__
             raise UnmaskError(f"a decoder is a spec such as 'ots(beams=4)' or an object, not {kind}")
@@ -63,8 +56,9 @@ class Decoding:
             raise UnmaskError(f"guidance={self.guidance!r} does not work: choose 0 (none) or more")
         if self.suppress and self.early_end:
             raise UnmaskError("early_end waits for the end-of-text that suppress forbids: choose one of them")
-        if not all(isinstance(text, str) and text for text in stop):
+        if not all(isinstance(text, str) and text for text in self.stop):
             raise UnmaskError("a stop string is empty or not text: give at least one character")
+        object.__setattr__(self, "cache", make_cache(self.cache))  # spelt one way in every record
 
     def denoiser(self, model: Model) -> Denoiser:
         """The model's denoiser, with its cache: what the meter counts."""
@@ -83,8 +77,14 @@ class Decoding:
         return adapt
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `Decoding(**values)` is the way back."""
         return {**vars(self), "decoder": spec(self.decoder), "stop": list(self.stop)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Decoding:
+        """From `to_dict`, or from what a user wrote: a decoder's spec, one stop string or a list of them."""
+        stop = values.get("stop", ())
+        parts = {"decoder": decoder.make(values.get("decoder", ORDER_TOKEN_SEARCH))}
+        return cls(**{**values, **parts, "stop": (stop,) if isinstance(stop, str) else tuple(stop)})
 
     def record(self, masks: int) -> dict[str, Any]:
         """Plain values, with the decoder's defaults written out for this number of masks."""

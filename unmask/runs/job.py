@@ -41,7 +41,7 @@ class Job:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Job:
         problems = tuple(PosedProblem(each["id"], tuple(each["messages"])) for each in values["problems"])
-        decoding, placement = Decoding(**values["decoding"]), Placement(**values["placement"])
+        decoding, placement = Decoding.from_dict(values["decoding"]), Placement(**values["placement"])
         parts = {"cell": Cell(*values["cell"]), "decoding": decoding, "placement": placement, "problems": problems}
         return cls(**values | parts)
 

@@ -23,7 +23,7 @@ class Placement:
 
     device: str | None = None  # where the model runs: cpu or cuda; by default a GPU where there is one
     dtype: str | None = None  # of the weights: float32, bfloat16, …; by default the model's own
-    precision: Precision = "highest"  # of float32 products: highest, or high for TF32 on a GPU
+    precision: str = "highest"  # of float32 products: highest, or high for TF32 on a GPU
     compiled: bool = False  # fuse the operations of each layer; needs a GPU, and time to compile
     batch: int | None = None  # problems decoded together; by default as many as pay
     memory: float | None = None  # gigabytes that may be in use; by default most of what is free
