@@ -290,7 +290,12 @@ def test_what_cannot_work_is_refused_in_one_sentence(chain, prompt, settings: di
 
 @pytest.mark.parametrize(
     ("prompt", "sentence"),
-    [("abc", "has no gap"), ("a<mask:0>", "is not a gap"), ("a<mask:x>b", "is not a gap"), ("a<mask:-1>", "is not a gap")],
+    [
+        ("abc", "has no gap"),
+        ("a<mask:0>", "is not a gap"),
+        ("a<mask:x>b", "is not a gap"),
+        ("a<mask:-1>", "is not a gap"),
+    ],
 )
 def test_gaps_that_are_none_are_refused(chain, prompt: str, sentence: str):
     with pytest.raises(unmask.UnmaskError, match=sentence):

@@ -35,11 +35,10 @@ def small_grid(model: str, **changes: Any) -> Grid:
         "device": "cpu",
     }
     options |= changes
-    decoding, placement = (
-        kind(**{field.name: options.pop(field.name) for field in fields(kind) if field.name in options})
-        for kind in (Decoding, Placement)
-    )
-    return make_grid(**options, decoding=decoding, placement=placement)
+    for name, kind in (("decoding", Decoding), ("placement", Placement)):
+        given = {field.name: options.pop(field.name) for field in fields(kind) if field.name in options}
+        options[name] = kind(**given)
+    return make_grid(**options)
 
 
 def run_here(grid: Grid, out: Path, batch: int | None = None, **more: Any) -> Run:

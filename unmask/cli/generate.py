@@ -2,7 +2,6 @@
 
 import json as jsons
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from unmask import api
@@ -14,43 +13,38 @@ from unmask.runs.output import Output
 from unmask.runs.placement import Placement
 
 
-@app.command()
-@options.expand(*options.MANY, length=None)
-def generate(
-    prompt: options.PromptText,
-    model: options.ModelName = options.MODEL,
-    *,
-    decoding: dict[str, Any],
-    chat: options.Chat = False,
-    trace: options.TraceFile = None,
-    placement: dict[str, Any],
-    json: options.Json = False,
-) -> None:
-    """Answer a prompt.
+def add_command(answer: Callable[..., Output], text: str, *omit: str, **defaults: Any) -> None:
+    """A command that prints the text alone, or everything as one JSON object; `text` is its help."""
 
-    \b
-    Examples:
-      unmask generate abc --length 8
-      unmask generate abc --decoder 'vote(n=5, inner=low-confidence(temperature=0.8))' --json
-      echo abc | unmask generate - --decoder 'ots(beams=4, block=4)' --trace abc.jsonl
-    """
-    show(api.generate, options.read_prompt(prompt, chat), model, decoding, placement, trace, json)
+    @app.command(answer.__name__, help=text)
+    @options.expand("precision", "batch", "memory", *omit, **defaults)  # those are for many problems
+    def command(
+        prompt: options.PromptText,
+        model: options.ModelName = options.MODEL,
+        *,
+        decoding: dict[str, Any],
+        chat: options.Chat = False,
+        trace: options.TraceFile = None,
+        placement: dict[str, Any],
+        json: options.Json = False,
+    ) -> None:
+        message = options.read_prompt(prompt, chat)
+        Decoding.from_dict(decoding)  # refused before the model is loaded
+        if trace is not None:
+            api.check_writable(trace)
+        loaded = Placement(**placement).load(model)
+        with watching("decoding") as watch:
+            output = answer(loaded, message, trace=trace or False, watch=watch, **decoding)
+        whole = output.json() | {"trace": trace and str(trace)}
+        print(jsons.dumps(whole, ensure_ascii=False) if json else output.text)
 
 
-def show(
-    answer: Callable[..., Output],
-    prompt: Any,
-    model: str,
-    decoding: dict[str, Any],
-    placement: dict[str, Any],
-    trace: Path | None,
-    json: bool,
-) -> None:
-    """Print the text alone, or everything as one JSON object."""
-    Decoding.from_dict(decoding)  # refused before the model is loaded
-    if trace is not None:
-        api.check_writable(trace)
-    loaded = Placement(**placement).load(model)
-    with watching("decoding") as watch:
-        output = answer(loaded, prompt, trace=trace or False, watch=watch, **decoding)
-    print(jsons.dumps(output.json() | {"trace": trace and str(trace)}, ensure_ascii=False) if json else output.text)
+HELP = """Answer a prompt.
+
+\b
+Examples:
+  unmask generate abc --length 8
+  unmask generate abc --decoder 'vote(n=5, inner=low-confidence(temperature=0.8))' --json
+  echo abc | unmask generate - --decoder 'ots(beams=4, block=4)' --trace abc.jsonl
+"""
+add_command(api.generate, HELP, length=None)

@@ -18,33 +18,25 @@ from unmask.runs.decoding import Decoding
 from unmask.runs.placement import Placement
 
 MODEL = "tiny"  # what commands use when no model is named
-MANY = ("precision", "batch", "memory")  # options of commands that decode many problems
-EXPANDED: dict[str, type] = {"decoding": Decoding, "placement": Placement}  # by the name of the command's parameter
-FLAGS = {"decoder": ["-d"], "length": ["-l"], "seed": ["-s"]}  # besides the field's name
-RENAMED = {"compiled": "compile"}
+EXPANDED: dict[str, type] = {"decoding": Decoding, "placement": Placement}  # by the name of a command's parameter
+FLAGS = {"compiled": ["--compile"], **{name: [f"--{name}", f"-{name[0]}"] for name in ("decoder", "length", "seed")}}
 METAVARS = {
     "decoder": "SPEC",
-    "length": "N",
-    "seed": "N",
     "guidance": "SCALE",
     "cache": "KIND",
     "stop": "TEXT",
-    "device": "NAME",
-    "dtype": "NAME",
     "precision": "WORD",
-    "batch": "N",
     "memory": "GB",
 }
 
 
 def shown(kind: type, name: str) -> Any:
-    """How a field of `Decoding` or `Placement` looks as an option: the comment beside it is the help."""
-    text = field_comments(kind)[name][1]
-    repeated = "; repeatable" * (typing.get_origin(typing.get_type_hints(kind)[name]) is tuple)
-    flag = "--" + RENAMED.get(name, name).replace("_", "-")
-    return typer.Option(
-        flag, *FLAGS.get(name, ()), metavar=METAVARS.get(name), help=f"{text[:1].upper()}{text[1:]}{repeated}."
-    )
+    """A field of `Decoding` or `Placement` as an option; the comment beside the field is the help."""
+    text, hint = field_comments(kind)[name][1], typing.get_type_hints(kind)[name]
+    flags = FLAGS.get(name, ["--" + name.replace("_", "-")])
+    metavar = None if hint is bool else METAVARS.get(name, "N" if hint in (int, int | None) else "NAME")
+    repeated = "; repeatable" if typing.get_origin(hint) is tuple else ""
+    return typer.Option(*flags, metavar=metavar, help=f"{text[:1].upper()}{text[1:]}{repeated}.")
 
 
 def repeatable(*flags: str, metavar: str, help: str) -> Any:
@@ -87,25 +79,24 @@ def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Calla
     The command receives each of the two as a dict of the values given. `defaults` replace those of the fields.
     """
 
+    names = {
+        owner: [field.name for field in fields(kind) if field.name not in omit] for owner, kind in EXPANDED.items()
+    }
+
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command)
-        names = {
-            owner: [field.name for field in fields(kind) if field.name not in omit]
-            for owner, kind in EXPANDED.items()
-            if owner in signature.parameters
-        }
         parameters: list[inspect.Parameter] = []
         for name, parameter in signature.parameters.items():
-            if name in names:
+            if name in EXPANDED:
                 parameters += [_parameter(EXPANDED[name], each, defaults) for each in names[name]]
             else:
                 parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
         @functools.wraps(command)
         def run(**values: Any) -> None:
-            given = {owner: {name: values.pop(name) for name in some} for owner, some in names.items()}
-            for owner, some in given.items():
-                values[owner] = {name: value for name, value in some.items() if value is not None}
+            for owner in EXPANDED.keys() & signature.parameters:
+                given = {name: values.pop(name) for name in names[owner]}
+                values[owner] = {name: value for name, value in given.items() if value is not None}
             command(**values)
 
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

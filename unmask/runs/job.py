@@ -79,7 +79,7 @@ class Done:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Done:
-        return cls(**values | {"answers": tuple(Answer(**answer) for answer in values["answers"])})
+        return cls(**{**values, "answers": tuple(Answer(**answer) for answer in values["answers"])})
 
 
 @runtime_checkable
