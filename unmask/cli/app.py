@@ -27,14 +27,13 @@ app = typer.Typer(
 # With the first sentence of their help, so that they can be listed without being imported.
 COMMANDS = {
     "bench": "Measure the plain loop and ours in one run, in turns.",
-    "demo": "Join the numbers to reach the target: what low-confidence remasking and Order-Token Search answer, at "
-    "what cost.",
-    "env": "Versions, device, determinism, sandbox and data found, for a report of what ran where.",
+    "demo": "Compare low-confidence remasking and Order-Token Search on Countdown problems: answers and cost.",
+    "env": "Show versions, device, determinism, sandbox and data, to report what ran where.",
     "eval": "Evaluate a grid of models, tasks, decoders, lengths and seeds into a folder, which can be resumed.",
     "fill": "Fill the gaps of a text, each written `<mask:n>` for n tokens.",
     "generate": "Answer a prompt.",
     "grade": "Grade a file of outputs and print the accuracy.",
-    "list": "What there is, with its settings and their defaults.",
+    "list": "List what is registered, with settings and defaults.",
     "models": "Look into checkpoints, or make random ones.",
     "report": "Tables, plots and pages of runs.",
     "reproduce": "Run the paper's experiments, by default on the embedded model, and print our figures beside the "

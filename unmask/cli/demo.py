@@ -26,7 +26,7 @@ def demo(
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Join the numbers to reach the target: what low-confidence remasking and Order-Token Search answer, at what cost.
+    """Compare low-confidence remasking and Order-Token Search on Countdown problems: answers and cost.
 
     \b
     Examples:

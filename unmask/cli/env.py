@@ -21,7 +21,7 @@ PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math
 
 @app.command()
 def env(json: options.Json = False) -> None:
-    """Versions, device, determinism, sandbox and data found, for a report of what ran where.
+    """Show versions, device, determinism, sandbox and data, to report what ran where.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ def list_(
     what: Annotated[str, typer.Argument(metavar="|".join([*KINDS, "experiments"]), help="Which of them.")],
     json: options.Json = False,
 ) -> None:
-    """What there is, with its settings and their defaults.
+    """List what is registered, with settings and defaults.
 
     \b
     Examples:

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli.entries import field_comments
-from unmask.core import Decoder, decoder
+from unmask.core import Decoder
 from unmask.errors import UnmaskError, nearest
-from unmask.runs.decoding import Decoding
+from unmask.runs.decoding import DECODER, Decoding
 from unmask.runs.placement import Placement
 
 MODEL = "tiny"  # what commands use when no model is named
@@ -110,7 +110,7 @@ def _parameter(kind: type, name: str, defaults: dict[str, Any]) -> inspect.Param
     hint = typing.get_type_hints(kind)[name]
     default = defaults.get(name, next(field.default for field in fields(kind) if field.name == name))
     if hint is Decoder:
-        hint, default = str, decoder.name(default)
+        hint, default = str, DECODER
     elif typing.get_origin(hint) is tuple:
         hint, default = list[str] | None, None
     elif default is None:

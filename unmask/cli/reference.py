@@ -126,7 +126,8 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
             lines.append("    *,")
             keyword = True
         default = "" if parameter.default is parameter.empty else f" = {_value(parameter.default)}"
-        lines.append(f"    {parameter.name}: {_annotation(parameter.annotation)}{default},")
+        stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        lines.append(f"    {stars}{parameter.name}: {_annotation(parameter.annotation)}{default},")
     return f"{name}(\n" + "\n".join(lines) + f"\n) -> {_annotation(inspect.signature(function).return_annotation)}"
 
 

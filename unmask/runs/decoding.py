@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 import unmask.decoders  # noqa: F401  registers the decoders
@@ -16,7 +16,7 @@ from unmask.models.early_end import EarlyEnd
 from unmask.models.guidance import Guided
 from unmask.models.suppress import Suppressed
 
-ORDER_TOKEN_SEARCH = decoder.make("order-token-search")
+DECODER = "order-token-search"  # where none is named
 
 
 class DecodingOptions(TypedDict, total=False):
@@ -32,11 +32,14 @@ class DecodingOptions(TypedDict, total=False):
     stop: str | Sequence[str]
 
 
+# The comments beside the fields are also the help of the command line's options.
 @dataclass(frozen=True)
 class Decoding:
-    """How a prompt is decoded. The comments are also the help of the command line's options."""
+    """How a prompt is decoded."""
 
-    decoder: Decoder = ORDER_TOKEN_SEARCH  # a decoder and its settings, such as ots(beams=4)
+    decoder: Decoder = field(
+        default_factory=lambda: decoder.make(DECODER)
+    )  # a decoder and its settings, such as ots(beams=4)
     length: int = 0  # masks after the prompt
     seed: int = 0  # the same seed gives the same answer
     guidance: float = 0.0  # scale of classifier-free guidance; above 0 it doubles the rows
@@ -83,7 +86,7 @@ class Decoding:
     def from_dict(cls, values: Mapping[str, Any]) -> Decoding:
         """From `to_dict`, or from what a user wrote: a decoder's spec, one stop string or a list of them."""
         stop = values.get("stop", ())
-        parts = {"decoder": decoder.make(values.get("decoder", ORDER_TOKEN_SEARCH))}
+        parts = {"decoder": decoder.make(values.get("decoder", DECODER))}
         return cls(**{**values, **parts, "stop": (stop,) if isinstance(stop, str) else tuple(stop)})
 
     def record(self, masks: int) -> dict[str, Any]:

@@ -17,9 +17,10 @@ from unmask.models.memory import choose_device, choose_dtype, stored_dtype
 Precision = Literal["highest", "high"]
 
 
+# The comments beside the fields are also the help of the command line's options.
 @dataclass(frozen=True)
 class Placement:
-    """Where a model runs. The comments are also the help of the command line's options."""
+    """Where a model runs."""
 
     device: str | None = None  # where the model runs: cpu or cuda; by default a GPU where there is one
     dtype: str | None = None  # of the weights: float32, bfloat16, …; by default the model's own
