@@ -68,7 +68,8 @@ def test_a_decoding_is_the_same_after_a_journey_as_plain_values():
 
 def test_every_field_is_a_keyword_and_an_option_with_help():
     assert list(DecodingOptions.__annotations__) == [field.name for field in fields(Decoding)]
-    options = {each.name: each for each in whole().commands["eval"].params}
+    commands = whole().commands
+    options = {each.name: each for name in ("eval", "generate") for each in commands[name].params}
     for field in (*fields(Decoding), *fields(Placement)):
         assert len(getattr(options[field.name], "help", None) or "") > 9
 

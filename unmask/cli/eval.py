@@ -30,7 +30,8 @@ def eval_(
     decoder: Annotated[list[str], options.repeatable("--decoder", "-d", metavar="SPEC", help="Such as ots(beams=4)")],
     out: options.RunFolder,
     length: Annotated[
-        list[int] | None, options.repeatable("--length", "-l", metavar="N", help="Masks after the prompt")
+        list[int] | None,
+        options.repeatable("--length", "-l", metavar="N", help="Masks after the prompt; by default the model's own"),
     ] = None,
     seed: Annotated[list[int] | None, options.repeatable("--seed", "-s", metavar="N", help="0 by default")] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="Problems of each task; all by default.")] = None,

@@ -90,7 +90,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     try:
         return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
     except (OSError, EOFError, ValueError) as error:
-        raise UnmaskError(f"{str(path)!r} does not hold packed records: {error}") from None
+        raise UnmaskError(f"{str(path)!r} holds no packed records: {error}") from None
 
 
 def _short(value: Any) -> Any:

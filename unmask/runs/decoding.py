@@ -32,14 +32,16 @@ class DecodingOptions(TypedDict, total=False):
     stop: str | Sequence[str]
 
 
+def order_token_search() -> Decoder:
+    return decoder.make(DECODER)
+
+
 # The comments beside the fields are also the help of the command line's options.
 @dataclass(frozen=True)
 class Decoding:
     """How a prompt is decoded."""
 
-    decoder: Decoder = field(
-        default_factory=lambda: decoder.make(DECODER)
-    )  # a decoder and its settings, such as ots(beams=4)
+    decoder: Decoder = field(default_factory=order_token_search)  # a decoder and its settings, such as ots(beams=4)
     length: int = 0  # masks after the prompt
     seed: int = 0  # the same seed gives the same answer
     guidance: float = 0.0  # scale of classifier-free guidance; above 0 it doubles the rows
