@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask.cli import options
+from unmask.cli import options, run_options
 from unmask.cli.app import app
-from unmask.cli.options import one_of
 from unmask.cli.progress import board
+from unmask.cli.run_options import one_of, repeatable
 from unmask.runs.decoding import Decoding
 from unmask.runs.engines import make_engine
 from unmask.runs.evaluation import evaluate
@@ -23,28 +23,26 @@ from unmask.tasks.sandbox import Confinement
 @app.command("eval")
 @options.expand("decoder", "length", "seed")
 def eval_(
-    model: Annotated[list[str], options.repeatable("--model", "-m", metavar="MODEL", help="A name, folder or hub id")],
-    task: Annotated[
-        list[str], options.repeatable("--task", "-t", metavar="SPEC", help="Such as gsm8k or countdown(level=4)")
-    ],
-    decoder: Annotated[list[str], options.repeatable("--decoder", "-d", metavar="SPEC", help="Such as ots(beams=4)")],
-    out: options.RunFolder,
+    model: Annotated[list[str], repeatable("--model", "-m", metavar="MODEL", help="A name, folder or hub id")],
+    task: Annotated[list[str], repeatable("--task", "-t", metavar="SPEC", help="Such as gsm8k or countdown(level=4)")],
+    decoder: Annotated[list[str], repeatable("--decoder", "-d", metavar="SPEC", help="Such as ots(beams=4)")],
+    out: run_options.RunFolder,
     length: Annotated[
         list[int] | None,
-        options.repeatable("--length", "-l", metavar="N", help="Masks after the prompt; by default the model's own"),
+        repeatable("--length", "-l", metavar="N", help="Masks after the prompt; by default the model's own"),
     ] = None,
-    seed: Annotated[list[int] | None, options.repeatable("--seed", "-s", metavar="N", help="0 by default")] = None,
+    seed: Annotated[list[int] | None, repeatable("--seed", "-s", metavar="N", help="0 by default")] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="Problems of each task; all by default.")] = None,
     samples: Annotated[int, typer.Option(metavar="N", help="Answers to each problem, for pass@k and votes.")] = 1,
-    metric: options.MetricName = "ours",
-    data_: options.DataFolder = None,
-    prompts: options.Wording = None,
-    allow_code: options.AllowCode = False,
-    sandbox: options.Sandbox = None,
-    engine: options.EngineName = "local",
-    workers: options.Workers = None,
-    address: options.Address = None,
-    retry: options.Retry = False,
+    metric: run_options.MetricName = "ours",
+    data_: run_options.DataFolder = None,
+    prompts: run_options.Wording = None,
+    allow_code: run_options.AllowCode = False,
+    sandbox: run_options.Sandbox = None,
+    engine: run_options.EngineName = "local",
+    workers: run_options.Workers = None,
+    address: run_options.Address = None,
+    retry: run_options.Retry = False,
     traces: Annotated[bool, typer.Option("--traces", help="Keep a trace of every decoding run.")] = False,
     *,
     decoding: dict[str, Any],

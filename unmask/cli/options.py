@@ -13,7 +13,7 @@ import typer
 
 from unmask.cli.entries import field_comments
 from unmask.core import Decoder
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError
 from unmask.runs.decoding import DECODER, Decoding
 from unmask.runs.placement import Placement
 
@@ -39,10 +39,6 @@ def shown(kind: type, name: str) -> Any:
     return typer.Option(*flags, metavar=metavar, help=f"{text[:1].upper()}{text[1:]}{repeated}.")
 
 
-def repeatable(*flags: str, metavar: str, help: str) -> Any:
-    return typer.Option(*flags, metavar=metavar, help=help + "; repeatable.")
-
-
 PromptText = Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt; - reads it from standard input.")]
 ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
 Length = Annotated[int | None, shown(Decoding, "length")]
@@ -55,22 +51,6 @@ Device = Annotated[str | None, shown(Placement, "device")]
 Dtype = Annotated[str | None, shown(Placement, "dtype")]
 Precision = Annotated[str, shown(Placement, "precision")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-# Of runs, and of grading.
-RunFolder = Annotated[
-    Path, typer.Option("--out", "-o", metavar="DIR", help="The run's folder; an unfinished run resumes.")
-]
-MetricName = Annotated[str, typer.Option("--metric", help="ours, or d1 for figures that compare with published ones.")]
-DataFolder = Annotated[str | None, typer.Option("--data", metavar="DIR", help="The folder of the benchmark files.")]
-Wording = Annotated[str | None, typer.Option("--prompts", metavar="FILE", help="A JSON file with another wording.")]
-AllowCode = Annotated[bool, typer.Option("--allow-code", help="Run programs that a model wrote.")]
-Sandbox = Annotated[str | None, typer.Option("--sandbox", help="namespaces, or rlimits for weaker isolation.")]
-EngineName = Annotated[str, typer.Option("--engine", help="local: this process; ray: workers on one or many machines.")]
-Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="Of Ray; by default one per GPU or core.")]
-Address = Annotated[
-    str | None, typer.Option("--address", metavar="A", help="Of a Ray cluster; by default one is started here.")
-]
-Retry = Annotated[bool, typer.Option("--retry", help="Try failed problems again.")]
 
 
 def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -129,10 +109,3 @@ def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
     if not prompt.strip():
         raise UnmaskError("the prompt is empty: write one, or - to read it from standard input")
     return [{"role": "user", "content": prompt}] if chat else prompt
-
-
-def one_of(known: Any, flag: str, word: str | None) -> Any:
-    """A word of a Literal type, or a refusal that names the nearest."""
-    if word is not None and word not in known.__args__:
-        raise UnmaskError(f"{flag} cannot be {word!r}: {nearest(word, known.__args__)}")
-    return word

@@ -11,8 +11,8 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.options import one_of
 from unmask.cli.progress import board
+from unmask.cli.run_options import one_of
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, Experiment, find, plan
 from unmask.experiments.bench import Bench
