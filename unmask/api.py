@@ -68,9 +68,9 @@ def generate(
 ) -> Output | list[Output]:
     """Answer a prompt, or each of a list of them: text, chat messages or token ids.
 
-    The fields of `unmask.Decoding` are keyword arguments: `decoder`, `length` (by default the model's own), `seed`,
-    `guidance`, `suppress`, `early_end`, `cache` and `stop`. `key` maps a text to what votes compare. `trace=True`
-    keeps a trace in `.trace`; a path also writes it there. `batch` prompts are decoded together.
+    Every field of `unmask.Decoding` is a keyword argument; `length` is by default the model's own. `key` maps a text to
+    what votes compare. `trace=True` keeps a trace in `.trace`; a path also writes it there. `batch` prompts are decoded
+    together.
     """
     model = load(model) if isinstance(model, str) else model
     generation = Generation(model, _decoding(decoding, model.default_length), key=key)

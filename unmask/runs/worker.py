@@ -6,8 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -26,14 +25,10 @@ from unmask.tasks import Task, task
 from unmask.version import __version__
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Problems that were decoded together, or one that could not be."""
-
-    outputs: list[Output]
-    error: str | None
-    size: int
-    seconds: float
+class Attempt(NamedTuple):
+    output: Output | str  # or a sentence that says why there is none
+    batch: int  # prompts decoded together
+    seconds: float  # its share of the batch's
 
 
 class Worker:
@@ -52,16 +47,17 @@ class Worker:
         base, began = gauge.begin(), time.perf_counter()
         read = [_read(model, problem, job.cell.length) for problem in job.problems]
         prompts = [prompt for prompt in read if isinstance(prompt, EncodedPrompt)]
-        batches = self._decode(generation, prompts, job.traced)
+        attempts = self._decode(generation, prompts, job.traced)
         peak, seconds = gauge.peak(), time.perf_counter() - began
-        results = iter([(batch, place) for batch in batches for place in range(batch.size)])
+        left = iter(attempts)
         answers = [
-            self._answer(problem, prompt, *next(results), peak)
+            self._answer(problem, prompt, next(left), peak)
             if isinstance(prompt, EncodedPrompt)
             else failure(problem, prompt, worker=self.name)
             for problem, prompt in zip(job.problems, read, strict=True)
         ]
-        fitted = len(job.problems) if len(batches) < 2 else max(batch.size for batch in batches)
+        largest = max((attempt.batch for attempt in attempts), default=0)
+        fitted = len(job.problems) if largest == len(prompts) else largest
         return Done(tuple(answers), fitted, gauge.roomy(base, peak), seconds)
 
     def _model(self, job: Job) -> tuple[Model, Gauge]:
@@ -74,14 +70,15 @@ class Worker:
             self._held = (wanted, model, Gauge(model.denoiser.device, job.placement.budget, self.share))
         return self._held[1], self._held[2]
 
-    def _decode(self, generation: Generation, prompts: Sequence[EncodedPrompt], traced: bool) -> list[Batch]:
+    def _decode(self, generation: Generation, prompts: Sequence[EncodedPrompt], traced: bool) -> list[Attempt]:
         """Halves a batch that does not fit the memory; after any other refusal decodes each prompt alone."""
         if not prompts:
             return []
         began = time.perf_counter()
         try:
             outputs = generation.outputs(prompts, traced)
-            return [Batch(outputs, None, len(outputs), time.perf_counter() - began)]
+            seconds = (time.perf_counter() - began) / len(prompts)
+            return [Attempt(output, len(prompts), seconds) for output in outputs]
         except Exception as error:  # only the sentence is kept: the traceback holds the tensors
             full, sentence = out_of_memory(error), str(error)
             if not full and not isinstance(error, UnmaskError):
@@ -89,27 +86,20 @@ class Worker:
         _free_memory()
         if len(prompts) == 1:
             sentence = "the memory does not hold this problem, even alone" if full else sentence
-            return [Batch([], sentence, 1, time.perf_counter() - began)]
+            return [Attempt(sentence, 1, time.perf_counter() - began)]
         size = (len(prompts) + 1) // 2 if full else 1
         parts = [prompts[start : start + size] for start in range(0, len(prompts), size)]
-        return [batch for part in parts for batch in self._decode(generation, part, traced)]
+        return [attempt for part in parts for attempt in self._decode(generation, part, traced)]
 
-    def _answer(self, problem: PosedProblem, prompt: EncodedPrompt, batch: Batch, place: int, peak: int) -> Answer:
-        measured = {
-            "seconds": round(batch.seconds / batch.size, 6),
-            "memory": peak,
-            "worker": self.name,
-            "batch": batch.size,
-        }
-        if batch.error is not None:
-            return failure(problem, batch.error, prompt.text, **measured)
-        output = batch.outputs[place]
+    def _answer(self, problem: PosedProblem, prompt: EncodedPrompt, attempt: Attempt, peak: int) -> Answer:
+        output, batch, seconds = attempt
+        measured = {"seconds": round(seconds, 6), "memory": peak, "worker": self.name, "batch": batch}
+        if isinstance(output, str):
+            return failure(problem, output, prompt.text, **measured)
         cost = {"rows": output.cost.rows, "distinct": output.cost.distinct, "positions": output.cost.positions}
         trace = "".join(output.trace.lines()) if output.trace else None
         measured["calls"] = output.cost.calls
-        return Answer(
-            problem.id, output.prompt, output.text, finite(output.score), cost, measured, error=None, trace=trace
-        )
+        return Answer(problem.id, output.prompt, output.text, finite(output.score), cost, measured, trace=trace)
 
 
 def _key(source: Task) -> Callable[[str], str]:

@@ -110,7 +110,7 @@ class Queue:
         if len(job.problems) > 1:
             self._again += [job.part(place, place + 1) for place in range(len(job.problems))]
             return None
-        problem = job.problems[0]
+        problem = next(iter(job.problems))
         name = Name(*job.cell, job.seed, job.sample, problem.id)
         self._deaths[name] += 1
         if self._deaths[name] < MAX_DEATHS:
