@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 
 from unmask.models import Model
-from unmask.runs import worker
 from unmask.runs.engines import Local
 from unmask.runs.evaluation import evaluate
 from unmask.runs.generation import Generation, in_batches
 from unmask.runs.grid import Grid, make_grid
+from unmask.runs.placement import Placement
 from unmask.runs.prompt import read_prompt
 from unmask.tasks import task
 
@@ -37,7 +37,7 @@ class Stopwatch:
             self.seconds += time.perf_counter() - began
 
 
-def inside(grid: Grid, batch: int) -> tuple[float, float]:
+def inside(grid: Grid) -> tuple[float, float]:
     """Seconds of one run: spent decoding, and in total."""
     whole = Generation.outputs
     timed = Stopwatch(whole)
@@ -45,7 +45,7 @@ def inside(grid: Grid, batch: int) -> tuple[float, float]:
     try:
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
-            evaluate(grid, Path(folder) / "run", Local(), batch=batch)
+            evaluate(grid, Path(folder) / "run", Local())
             return timed.seconds, time.perf_counter() - began
     finally:
         Generation.outputs = whole
@@ -55,7 +55,7 @@ def bare(grid: Grid, model: Model, batch: int) -> float:
     cell = grid.cells()[0]
     family = task.make(cell.task)
     prompts = [read_prompt(model, family.messages(problem)) for problem in grid.problems()[cell.task]]
-    generation = Generation(model, grid.settings(cell.decoder, cell.length, 0), key=family.key)
+    generation = Generation(model, grid.decoding_of(cell, 0), key=family.key)
     began = time.perf_counter()
     in_batches(generation, prompts, batch)
     return time.perf_counter() - began
@@ -71,11 +71,12 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    grid = make_grid([args.model], [args.task], [args.decoder], [args.length], limit=args.limit)
-    model = worker.load(grid.models[0], grid.device, grid.dtype)
-    worker.load = lambda *_, **__: model  # loaded once, outside the clock
+    placement = Placement(batch=args.batch)
+    grid = make_grid([args.model], [args.task], [args.decoder], [args.length], limit=args.limit, placement=placement)
+    model = grid.placement.load(grid.models[0])
+    Placement.load = lambda *_, **__: model  # loaded once, outside the clock
     for _ in range(args.rounds):
-        decoding, total = inside(grid, args.batch)
+        decoding, total = inside(grid)
         rest = total - decoding
         seconds = {"decoding": decoding, "rest": rest, "overhead": rest / decoding}
         print(json.dumps(seconds | {"bare": bare(grid, model, args.batch)}), flush=True)

@@ -12,7 +12,7 @@ from typing import Any
 import unmask
 from unmask import compat
 from unmask.cli.app import HELP, whole
-from unmask.cli.describe import describe, field_comments
+from unmask.cli.entries import describe_entry, field_comments
 from unmask.core import decoder
 
 FOLDER = Path("docs/reference")
@@ -55,7 +55,7 @@ def decoders_page() -> str:
         "Write a decoder as `name(setting=value, …)`, for example `ots(beams=4, block=32)`.\n",
     ]
     for name in decoder:
-        about = describe(decoder, name)
+        about = describe_entry(decoder, name)
         also = f" (also `{'`, `'.join(about['aliases'])}`)" if about["aliases"] else ""
         text.append(f"## `{name}`{also}\n\n{about['summary']}\n")
         if about["settings"]:
@@ -126,7 +126,8 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
             lines.append("    *,")
             keyword = True
         default = "" if parameter.default is parameter.empty else f" = {_value(parameter.default)}"
-        lines.append(f"    {parameter.name}: {_annotation(parameter.annotation)}{default},")
+        stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        lines.append(f"    {stars}{parameter.name}: {_annotation(parameter.annotation)}{default},")
     return f"{name}(\n" + "\n".join(lines) + f"\n) -> {_annotation(inspect.signature(function).return_annotation)}"
 
 

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from unmask.errors import UnmaskError as UnmaskError
     from unmask.models import Model as Model
     from unmask.models.hf import wrap as wrap
+    from unmask.runs.decoding import Decoding as Decoding
     from unmask.runs.output import Output as Output
     from unmask.runs.trace import Trace as Trace
 
-# Names that need torch are found when they are first asked for: importing unmask costs nothing.
+# Names that need torch are imported on first use, so that importing unmask is cheap.
 _HOMES = {
+    "Decoding": "unmask.runs.decoding",
     "Model": "unmask.models",
     "Moment": "unmask.api",
     "Output": "unmask.runs.output",
@@ -42,9 +44,9 @@ __all__ = ["__version__", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'unmask' has no attribute {name!r}")
-    found = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

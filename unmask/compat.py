@@ -23,7 +23,7 @@ from unmask.models.guidance import Guided
 from unmask.models.hf import UNKNOWN, LoadedModule
 from unmask.models.suppress import Late, Suppressed
 
-MASK, EOS, EOT = 126336, 126081, 126348  # LLaDA-8B's, as the published function has them; a Model brings its own
+MASK, EOS, EOT = 126336, 126081, 126348  # of LLaDA-8B, as in the published function; a Model has its own
 REMASKING: dict[str, Callable[..., Decoder]] = {"low_confidence": LowConfidence, "random": Random}
 
 
@@ -43,7 +43,7 @@ def generate(
     *,
     seed: int = 0,
 ) -> Int[Tensor, "row pos"]:
-    """Prompt and answer as token ids, one row a prompt. The model is one of ours, or any module with `.logits`."""
+    """Prompt and answer as token ids, one row per prompt. The model is one of ours, or any module with `.logits`."""
     if remasking not in REMASKING:
         raise UnmaskError(f"unknown remasking {remasking!r}: {nearest(remasking, REMASKING)}")
     if confidence_eos_eot_inf and remasking == "random":
@@ -74,7 +74,9 @@ def _parts(model: Model | Callable[..., Any], mask_id: int | None) -> tuple[Deno
     if not isinstance(model, Model):
         return LoadedModule(model, MASK if mask_id is None else mask_id, UNKNOWN), [EOS], [EOS, EOT]
     if mask_id not in (None, model.denoiser.mask_id):
-        raise UnmaskError(f"mask_id={mask_id} is not {model.name}'s: leave it out, or give {model.denoiser.mask_id}")
+        raise UnmaskError(
+            f"mask_id={mask_id} is not the mask of {model.name}: leave it out, or give {model.denoiser.mask_id}"
+        )
     return model.denoiser, sorted(model.eos), sorted(model.eos)
 
 
@@ -86,4 +88,4 @@ def _unpadded(prompt: Tensor, attention_mask: Tensor | None) -> list[list[int]]:
     seen = attention_mask[:, : prompt.shape[1]].bool()
     if seen.shape != prompt.shape or bool((seen[:, :-1] & ~seen[:, 1:]).any()) or not bool(seen[:, -1].all()):
         raise UnmaskError("attention_mask must have the prompt's shape, with zeros for padding on the left only")
-    return [row[mine].tolist() for row, mine in zip(prompt, seen, strict=True)]
+    return [row[kept].tolist() for row, kept in zip(prompt, seen, strict=True)]

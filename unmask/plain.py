@@ -189,11 +189,11 @@ def child(noise: Noise, draw: int, step: int) -> Noise:
 
 def blocks(x: Tensor, mask_id: int, block: int | None) -> list[Tensor]:
     """The masked positions, left to right, `block` at a time."""
-    holes = (x == mask_id).nonzero()[:, 0]
-    block = min(32, len(holes)) if block is None else block
-    if not 1 <= block <= len(holes):
-        raise UnmaskError(f"block={block} does not fit {len(holes)} masks")
-    return list(holes.split(block))
+    slots = (x == mask_id).nonzero()[:, 0]
+    block = min(32, len(slots)) if block is None else block
+    if not 1 <= block <= len(slots):
+        raise UnmaskError(f"block={block} does not fit {len(slots)} masks")
+    return list(slots.split(block))
 
 
 def plan(x: Tensor, mask_id: int, block: int | None, steps: int | None) -> Iterator[tuple[int, int, Tensor, int, bool]]:

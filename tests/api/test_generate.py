@@ -141,7 +141,7 @@ def test_guidance_doubles_the_rows_and_masks_what_was_given(transformer):
     assert guided[0].settings["guidance"] == 2.0
     canvas = Canvas.blank([[1, 2, 3], [4]], 4, 6, dtype=torch.float64)
     hidden = Canvas.blank([[6, 6, 6], [6]], 4, 6, infill=True, dtype=torch.float64)
-    at = canvas.holes
+    at = canvas.slots
     adapter = Guided(transformer.denoiser, canvas.real & ~canvas.masked, 2.0)
     given, not_given = (transformer.denoiser(one, at).logits(torch.arange(8)) for one in (canvas, hidden))
     expected = not_given + 3.0 * (given - not_given)
@@ -290,8 +290,27 @@ def test_what_cannot_work_is_refused_in_one_sentence(chain, prompt, settings: di
 
 @pytest.mark.parametrize(
     ("prompt", "sentence"),
-    [("abc", "has no gap"), ("a<mask:0>", "is no gap"), ("a<mask:x>b", "is no gap"), ("a<mask:-1>", "is no gap")],
+    [
+        ("abc", "has no gap"),
+        ("a<mask:0>", "is not a gap"),
+        ("a<mask:x>b", "is not a gap"),
+        ("a<mask:-1>", "is not a gap"),
+    ],
 )
 def test_gaps_that_are_none_are_refused(chain, prompt: str, sentence: str):
     with pytest.raises(unmask.UnmaskError, match=sentence):
         unmask.fill(chain, prompt)
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "hint"),
+    [
+        (unmask.generate, "lenght", "did you mean 'length'"),
+        (unmask.generate, "tarce", "did you mean 'trace'"),
+        (unmask.fill, "early_end", "known: batch, cache"),
+        (unmask.stream, "sede", "did you mean 'seed'"),
+    ],
+)
+def test_an_unknown_argument_is_answered_with_the_nearest(chain, function, name: str, hint: str):
+    with pytest.raises(unmask.UnmaskError, match=f"unknown argument '{name}': {hint}"):
+        function(chain, "a<mask:2>", **{name: 1})

@@ -52,6 +52,12 @@ def test_a_command_that_is_used_loads_what_it_needs():
     assert "loaded True" in ask("list", "decoders")
 
 
+def test_grading_does_not_load_torch():
+    shown = ask("grade", "--task", "gsm8k", "--data", "nowhere", "x")
+    assert "there is no data folder nowhere" in shown
+    assert "loaded False" in shown
+
+
 def test_every_command_is_waiting_under_its_own_first_sentence():
     loaded = whole().commands
     assert loaded.keys() == COMMANDS.keys()

@@ -14,7 +14,7 @@ from unmask.experiments import find
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.methods import Method, Part
 from unmask.experiments.setup import TINY, Setup
-from unmask.runs.record import Measured, Record, Work
+from unmask.runs.record import Counts, Measured, Record
 from unmask.runs.store import Run
 from unmask.tasks import task
 
@@ -81,7 +81,7 @@ def record(part: Part, method: Method, length: int, problem: int, seed: int, sam
         right=right,
         score=float(right),
         likelihood=-1.5,
-        cost=Work(rows, rows, 100),
+        cost=Counts(rows, rows, 100),
         error=None,
         measured=Measured(3, 0.25, 7, "now", "here:1", 2),
     )

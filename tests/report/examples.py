@@ -10,7 +10,7 @@ from typing import Any
 
 import unmask.decoders  # noqa: F401
 from unmask.core import decoder
-from unmask.runs.record import Measured, Record, Work
+from unmask.runs.record import Counts, Measured, Record
 from unmask.runs.store import Run
 from unmask.tasks import task
 
@@ -50,7 +50,7 @@ def record(
         "right": right,
         "score": float(right),
         "likelihood": -draw.random(),
-        "cost": Work(chosen.rows(length), chosen.rows(length) - 3, 100 * chosen.rows(length)),
+        "cost": Counts(chosen.rows(length), chosen.rows(length) - 3, 100 * chosen.rows(length)),
         "error": None,
         "measured": Measured(32, random.random(), 2**20, "2026-01-01T00:00:00Z", "host:1", random.randrange(1, 64)),
     }

@@ -12,7 +12,7 @@ from unmask.report.gather import gather, natural, pass_curve, result_of, result_
 from unmask.report.plots import report_plots
 from unmask.report.run_report import run_report
 from unmask.report.statistics import pass_at_k
-from unmask.runs.record import Cell, Work
+from unmask.runs.record import Cell, Counts
 
 
 def _rows(records):
@@ -67,7 +67,7 @@ def test_draws_are_averaged_within_a_problem_first():
 
 
 def test_a_failure_counts_as_wrong_and_an_ungraded_text_not_at_all():
-    broken = record(problem=0, error="killed its worker twice", right=None, score=None, key=None, cost=Work())
+    broken = record(problem=0, error="killed its worker twice", right=None, score=None, key=None, cost=Counts())
     result = result_of([broken, record(problem=1, right=True), record(problem=2, right=None, score=None)])
     assert result.right == {"countdown-0": 0.0, "countdown-1": 1.0}
     assert result.failed == 1

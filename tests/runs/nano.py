@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from unmask.models.random_weights import random_folder
+from unmask.runs.decoding import Decoding
 from unmask.runs.engines import Local
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import Grid, make_grid
+from unmask.runs.placement import Placement
 from unmask.runs.store import Run
 
 DECODERS = ("low-confidence(steps=4, temperature=0.7)", "ots(beams=2, steps=4)", "vote(n=3)")
@@ -23,7 +26,7 @@ def nano(folder: Path) -> str:
 
 
 def small_grid(model: str, **changes: Any) -> Grid:
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "models": [model],
         "tasks": ["countdown", "mini-gsm(level=2)"],
         "decoders": DECODERS,
@@ -31,11 +34,15 @@ def small_grid(model: str, **changes: Any) -> Grid:
         "limit": 9,
         "device": "cpu",
     }
-    return make_grid(**asked | changes)
+    options |= changes
+    for name, kind in (("decoding", Decoding), ("placement", Placement)):
+        given = {field.name: options.pop(field.name) for field in fields(kind) if field.name in options}
+        options[name] = kind(**given)
+    return make_grid(**options)
 
 
 def run_here(grid: Grid, out: Path, batch: int | None = None, **more: Any) -> Run:
-    return evaluate(grid, out, Local(), batch=batch, **more)
+    return evaluate(replace(grid, placement=replace(grid.placement, batch=batch)), out, Local(), **more)
 
 
 def lasting(run: Run) -> list[dict[str, Any]]:

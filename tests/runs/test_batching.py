@@ -5,6 +5,7 @@ import torch
 
 from unmask.errors import UnmaskError
 from unmask.runs.batching import Batches, Gauge
+from unmask.runs.placement import Placement
 
 SHAPE = ("tiny", "low-confidence", 64)
 
@@ -45,7 +46,7 @@ def test_a_rest_that_is_smaller_says_nothing():
 
 def test_a_batch_of_nothing_is_refused():
     with pytest.raises(UnmaskError, match="batch=0"):
-        Batches(0)
+        Placement(batch=0)
 
 
 def test_the_gauge_sees_memory_and_keeps_to_the_budget():

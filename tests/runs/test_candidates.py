@@ -13,9 +13,9 @@ from unmask.core import Frame, decoder
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.candidates import SCORES, Candidate, Study, read_candidates, write_candidates
+from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
 from unmask.runs.prompt import read_prompt
-from unmask.runs.settings import Settings
 from unmask.tasks import Grade, Problem
 from unmask.tasks.countdown import Countdown
 from unmask.tasks.task import Metric
@@ -48,7 +48,7 @@ def problems() -> list[Problem]:
 
 
 def generation(spec: str = SPEC) -> Generation:
-    return Generation(model(), Settings(decoder.make(spec), LENGTH, seed=3))
+    return Generation(model(), Decoding(decoder.make(spec), LENGTH, seed=3))
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.nano import run_here, small_grid
-from unmask.runs.record import Measured, Record, Work
+from unmask.runs.record import Counts, Measured, Record
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -34,7 +34,7 @@ def test_the_arithmetic_of_the_cluster_page_is_what_the_decoders_say(capsys: pyt
 def test_every_field_has_its_sentence(model: str, out: Path):
     page = (DOCS / "runs.md").read_text("utf-8")
     names = [field.name for field in fields(Record) if field.name not in ("cost", "measured")]
-    names += [f"cost.{field.name}" for field in fields(Work)]
+    names += [f"cost.{field.name}" for field in fields(Counts)]
     names += [f"measured.{field.name}" for field in fields(Measured)]
     run = run_here(small_grid(model, tasks=["countdown"], decoders=["low-confidence"], limit=1), out)
     for name in [*names, *run.head, *run.spec]:

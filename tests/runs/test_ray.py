@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -19,8 +20,11 @@ from tests.runs.nano import DECODERS, lasting, run_here, small_grid
 from tests.runs.processes import ENVIRON, ROOT, actors, descendants, evaluating, finished, wait_for_lines
 from unmask.errors import UnmaskError
 from unmask.runs.batching import Batches
+from unmask.runs.decoding import Decoding
 from unmask.runs.engines import make_engine
-from unmask.runs.job import Asked, Done, Job
+from unmask.runs.job import Done, Job, PosedProblem
+from unmask.runs.placement import Placement
+from unmask.runs.record import Cell
 from unmask.runs.store import RECORDS, read_run
 
 pytest.importorskip("ray")
@@ -50,10 +54,9 @@ class Deadly:
 
 
 def job(*problems: str) -> Job:
-    asked = tuple(Asked(name, ({"role": "user", "content": name},)) for name in problems)
-    return Job(
-        "m", "t", "d", 8, 0, 0, 0.0, False, False, "none", (), False, "cpu", "float32", "highest", False, None, asked
-    )
+    posed = tuple(PosedProblem(name, ({"role": "user", "content": name},)) for name in problems)
+    decoding = Decoding(length=8, seed=7, cache="dual(refresh=4)", stop=("x", "y"))
+    return Job(Cell("m", "t", "d", 8), 0, 0, decoding, Placement("cpu", "float32", batch=2, memory=0.5), False, posed)
 
 
 def names(job: Job) -> list[str]:
@@ -61,9 +64,10 @@ def names(job: Job) -> list[str]:
 
 
 def test_jobs_and_answers_survive_the_journey_as_plain_values():
-    assert Job.of(job("a", "b").plain()) == job("a", "b")
+    values = json.loads(json.dumps(job("a", "b").to_dict()))
+    assert Job.from_dict(values) == job("a", "b")
     done = Done((), 3, True, 0.5)
-    assert Done.of(done.plain()) == done
+    assert Done.from_dict(json.loads(json.dumps(done.to_dict()))) == done
 
 
 def test_a_batch_that_died_goes_again_one_by_one_and_only_the_deadly_problem_is_left_out():

@@ -15,8 +15,8 @@ import pytest
 
 from unmask.errors import UnmaskError
 from unmask.runs import store as store_module
-from unmask.runs.record import Measured, Record, Work, read_record
-from unmask.runs.store import RECORDS, open_store, read_records, read_run
+from unmask.runs.record import Counts, Measured, Record, read_record
+from unmask.runs.store import RECORDS, open_run, read_records, read_run
 
 HEAD = {"format": 1, "unmask": "0", "created": "now", "machine": {}, "deterministic": True, "spec": {"seeds": [0]}}
 
@@ -24,15 +24,15 @@ HEAD = {"format": 1, "unmask": "0", "created": "now", "machine": {}, "determinis
 def record(problem: str = "p1", **changes) -> Record:
     made = Record(
         *("toy", "countdown", 1, "low-confidence", 8, 0, 0, problem, "Q", "line one\nline two – ½", "1", "1"),
-        *(True, 1.0, -0.1, Work(4, 4, 32), None, Measured(4, 0.01, 0, "2026-01-01T00:00:00.000+00:00", "here:1", 2)),
+        *(True, 1.0, -0.1, Counts(4, 4, 32), None, Measured(4, 0.01, 0, "2026-01-01T00:00:00.000+00:00", "here:1", 2)),
     )
     return replace(made, **changes)
 
 
 def filled(out: Path, count: int = 5) -> list[Record]:
     made = [record(f"p{i}") for i in range(count)]
-    with open_store(out, HEAD) as store:
-        store.append(made)
+    with open_run(out, HEAD) as folder:
+        folder.append(made)
     return made
 
 
@@ -44,9 +44,9 @@ def test_a_record_reads_back_as_it_was(text: str):
 
 
 def test_records_come_sorted_whatever_order_they_were_written_in(out: Path):
-    with open_store(out, HEAD) as store:
+    with open_run(out, HEAD) as folder:
         for problem in ("b", "c", "a"):
-            store.append([record(problem)])
+            folder.append([record(problem)])
     assert [one.problem for one in read_run(out).records] == ["a", "b", "c"]
 
 
@@ -56,9 +56,9 @@ def test_a_line_torn_anywhere_is_dropped_and_nothing_else(out: Path):
     last = len(made[-1].line())
     for cut in (1, 2, *range(3, last, 29), last - 1):
         (out / RECORDS).write_bytes(whole[:-cut])
-        with open_store(out, HEAD) as store:
-            assert store.records == made[:-1]
-            store.append([made[-1]])
+        with open_run(out, HEAD) as folder:
+            assert folder.records == made[:-1]
+            folder.append([made[-1]])
         assert (out / RECORDS).read_bytes() == whole
 
 
@@ -66,8 +66,8 @@ def test_a_last_line_of_zeros_is_torn_too(out: Path):
     made = filled(out)
     with (out / RECORDS).open("ab") as file:
         file.write(bytes(100) + b"\n")
-    with open_store(out, HEAD) as store:
-        assert store.records == made
+    with open_run(out, HEAD) as folder:
+        assert folder.records == made
     assert read_run(out).records == made
 
 
@@ -77,7 +77,7 @@ def test_a_corrupt_line_in_the_middle_is_named_and_nothing_is_lost(out: Path):
     lines[2] = lines[2][:40] + b"\n"
     (out / RECORDS).write_bytes(b"".join(lines))
     before = (out / RECORDS).read_bytes()
-    with pytest.raises(UnmaskError, match=r"^line 3 of .*is no record.*done again$"), open_store(out, HEAD):
+    with pytest.raises(UnmaskError, match=r"^line 3 of .*is not a record.*done again$"), open_run(out, HEAD):
         pass
     with pytest.raises(UnmaskError, match="line 3"):
         read_run(out)
@@ -95,11 +95,11 @@ def test_a_line_that_lacks_a_field_is_named(out: Path):
 
 def test_a_record_twice_is_refused_but_a_failure_may_be_tried_again(out: Path):
     failed = record("p9", error="the worker died", right=None, score=None)
-    with open_store(out, HEAD) as store:
-        store.append([failed, record("p9")])
+    with open_run(out, HEAD) as folder:
+        folder.append([failed, record("p9")])
     assert read_run(out).records == [record("p9")]
-    with open_store(out, HEAD) as store:
-        store.append([record("p9")])
+    with open_run(out, HEAD) as folder:
+        folder.append([record("p9")])
     with pytest.raises(UnmaskError, match=r"line 3 .*repeats"):
         read_run(out)
 
@@ -108,7 +108,7 @@ def test_two_processes_on_one_folder_refuse_clearly(out: Path):
     ready, go = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
-        with open_store(out, HEAD):
+        with open_run(out, HEAD):
             os.write(ready[1], b"x")
             os.read(go[0], 1)
         os._exit(0)
@@ -116,14 +116,14 @@ def test_two_processes_on_one_folder_refuse_clearly(out: Path):
         os.read(ready[0], 1)
         with (
             pytest.raises(UnmaskError, match=rf"another process \(process {child}\) is writing to .*run"),
-            open_store(out, HEAD),
+            open_run(out, HEAD),
         ):
             pass
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    with open_store(out, HEAD) as store:  # a dead holder holds nothing
-        assert store.records == []
+    with open_run(out, HEAD) as folder:  # a dead holder holds nothing
+        assert folder.records == []
 
 
 def test_a_full_disk_is_said_and_the_file_stays_whole(out: Path, monkeypatch: pytest.MonkeyPatch):
@@ -136,13 +136,13 @@ def test_a_full_disk_is_said_and_the_file_stays_whole(out: Path, monkeypatch: py
             return true_write(file, bytes(data[:100]))  # the system takes a part, and at the next call nothing
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with open_store(out, HEAD) as store:
+    with open_run(out, HEAD) as folder:
         monkeypatch.setattr(store_module.os, "write", write)
         with pytest.raises(UnmaskError, match=r"the disk is full: make room.*every whole record there is kept"):
-            store.append([record("new")])
+            folder.append([record("new")])
         monkeypatch.undo()
         assert (out / RECORDS).read_bytes() == before
-        store.append([record("new")])
+        folder.append([record("new")])
     assert read_run(out).records == sorted([*made, record("new")], key=lambda one: one.name)
 
 
@@ -153,10 +153,10 @@ def test_a_file_that_may_not_grow_is_said_by_the_real_system(out: Path):
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        with open_store(out, HEAD) as store:
+        with open_run(out, HEAD) as folder:
             resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, size + 50))
             try:
-                store.append([record("new")])
+                folder.append([record("new")])
             except UnmaskError as error:
                 os._exit(7 if "may not grow" in str(error) else 8)
         os._exit(9)
@@ -171,7 +171,7 @@ def test_a_folder_that_cannot_be_written_is_said(out: Path, monkeypatch: pytest.
     monkeypatch.setattr(store_module.os, "open", refuse)
     with (
         pytest.raises(UnmaskError, match=r"cannot be written.*read-only: choose another folder"),
-        open_store(out, HEAD),
+        open_run(out, HEAD),
     ):
         pass
 
@@ -183,7 +183,7 @@ def test_a_folder_of_another_user_is_said(tmp_path: Path):
         os.chmod(tmp_path, 0o555)
         os.setuid(65534)
         try:
-            with open_store(tmp_path / "run", HEAD):
+            with open_run(tmp_path / "run", HEAD):
                 pass
         except UnmaskError as error:
             os._exit(7 if "permission is missing" in str(error) else 8)
@@ -198,7 +198,7 @@ def test_a_changed_spec_is_refused_with_the_difference(out: Path):
     other = HEAD | {"spec": {"seeds": [1], "samples": 2}}
     with (
         pytest.raises(UnmaskError, match=r"holds another run \(seeds: 0 there, 1 here; samples: None there, 2 here\)"),
-        open_store(out, other),
+        open_run(out, other),
     ):
         pass
 
@@ -206,8 +206,8 @@ def test_a_changed_spec_is_refused_with_the_difference(out: Path):
 def test_a_run_that_never_recorded_anything_makes_way(out: Path):
     filled(out, 0)
     other = HEAD | {"spec": {"seeds": [1]}}
-    with open_store(out, other) as store:
-        store.append([record()])
+    with open_run(out, other) as folder:
+        folder.append([record()])
     assert read_run(out).spec == {"seeds": [1]}
 
 
@@ -218,7 +218,7 @@ def test_another_format_is_refused(out: Path):
         read_run(out)
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("[]", "says no spec"), ("{}", "says no spec")])
+@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("[]", "has no spec"), ("{}", "has no spec")])
 def test_a_head_that_is_none_is_refused(out: Path, text: str, said: str):
     out.mkdir()
     (out / "run.json").write_text(text)
@@ -229,7 +229,7 @@ def test_a_head_that_is_none_is_refused(out: Path, text: str, said: str):
 def test_a_folder_of_other_things_is_left_alone(out: Path):
     out.mkdir()
     (out / "thesis.tex").write_text("")
-    with pytest.raises(UnmaskError, match=r"holds 'thesis.tex' and no run"), open_store(out, HEAD):
+    with pytest.raises(UnmaskError, match=r"holds 'thesis.tex' and no run"), open_run(out, HEAD):
         pass
     with pytest.raises(UnmaskError, match="is not a run"):
         read_run(out)
@@ -237,8 +237,8 @@ def test_a_folder_of_other_things_is_left_alone(out: Path):
 
 
 def test_ten_thousand_records_load_in_seconds(out: Path):
-    with open_store(out, HEAD) as store:
-        store.append(record(f"p{i:05d}", text="x" * 400, prompt="y" * 600) for i in range(10_000))
+    with open_run(out, HEAD) as folder:
+        folder.append(record(f"p{i:05d}", text="x" * 400, prompt="y" * 600) for i in range(10_000))
     began = time.perf_counter()
     assert len(read_run(out).records) == 10_000
     assert time.perf_counter() - began < 5

@@ -1,4 +1,4 @@
-"""The command line's frame: one application, one way to end. Each command is a file of its name beside this one."""
+"""The command line: one application, one way to end. Each command is a file of its own name beside this one."""
 
 import json
 import os
@@ -24,17 +24,16 @@ app = typer.Typer(
     context_settings={"help_option_names": sorted(HELPS)},
 )
 
-# Each with the first sentence of its help, so that the list of them can be shown without loading any.
+# With the first sentence of their help, so that they can be listed without being imported.
 COMMANDS = {
     "bench": "Measure the published loops and this package's decoders in turn, on the same weights and prompts.",
-    "demo": "Join the numbers to reach the target: what low-confidence remasking and Order-Token Search answer, at "
-    "what cost.",
-    "env": "Versions, device, determinism, sandbox and data found, for a report of what ran where.",
+    "demo": "Compare low-confidence remasking and Order-Token Search on Countdown problems: answers and cost.",
+    "env": "Show versions, device, determinism, sandbox and data, to report what ran where.",
     "eval": "Evaluate a grid of models, tasks, decoders, lengths and seeds into a folder, which can be resumed.",
     "fill": "Fill the gaps of a text, each written `<mask:n>` for n tokens.",
     "generate": "Answer a prompt.",
     "grade": "Grade a file of outputs and print the accuracy.",
-    "list": "What there is, with its settings and their defaults.",
+    "list": "List what is registered, with settings and defaults.",
     "models": "Look into checkpoints, or make random ones.",
     "report": "Tables, plots and pages of runs.",
     "reproduce": "Run the paper's experiments, by default on the embedded model, and print our figures beside the "
@@ -42,11 +41,11 @@ COMMANDS = {
     "train": "Train a model of the LLaDA family on the generated tasks.",
     "tree": "Show the tree a search grew: every candidate, its score, whose child it is, and what became of it.",
 }
-HELP = Path(__file__).with_name("help.json")  # what each says to --help, by its words; written by `make docs`
+HELP = Path(__file__).with_name("help.json")  # the --help of each command, by its words; written by `make docs`
 
 
-class Waiting(TyperCommand):
-    """A command whose file, and with it torch, is imported when it is used; its help is known without."""
+class LazyCommand(TyperCommand):
+    """A command whose file, and with it torch, is imported when it is used; its help needs no import."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         name = self.name or ""
@@ -58,21 +57,21 @@ class Waiting(TyperCommand):
 
 
 def _known_help(words: list[str]) -> str | None:
-    """Of the command that the first words name: all of `models inspect`, only the first of `list decoders`."""
+    """Of the command named by both words, as in `models inspect`, or by the first, as in `list decoders`."""
     known: dict[str, str] = json.loads(HELP.read_text(encoding="utf-8")) if HELP.exists() else {}
     return known.get(" ".join(words[:2])) or known.get(words[0])
 
 
 def commands() -> TyperGroup:
-    """All of them, waiting."""
+    """All commands, not imported yet."""
     group = typer.main.get_group(app)
     for name, sentence in COMMANDS.items():
-        group.add_command(Waiting(name=name, help=sentence))
+        group.add_command(LazyCommand(name=name, help=sentence))
     return group
 
 
 def whole() -> TyperGroup:
-    """All of them, loaded."""
+    """All commands, imported."""
     for name in COMMANDS:
         import_module(f"unmask.cli.{name}")
     return typer.main.get_group(app)
@@ -92,7 +91,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except Exception as error:
-        # typer brings a click of its own or the real one, by version: its refusals are known by what they can do.
+        # Depending on its version, typer brings its own click or the real one: its errors are told by their methods.
         if not hasattr(error, "format_message"):
             raise
         if type(error).__name__ == "NoArgsIsHelpError":
@@ -108,10 +107,10 @@ def _refuse(sentence: str) -> int:
 
 
 def _sentence(error: Any, command: Any) -> str:
-    """Click's words, with the nearest command where one was misspelt."""
-    said = error.format_message()
-    if said.startswith("No such command"):
-        wrong = said.split("'")[1]
+    """Click's sentence; for a misspelt command, one with the nearest command."""
+    text = error.format_message()
+    if text.startswith("No such command"):
+        wrong = text.split("'")[1]
         group = getattr(getattr(error, "ctx", None), "command", command)  # the one whose command was misspelt
         return f"no command {wrong!r}: {nearest(wrong, group.commands)}"
-    return said or "a command is missing: see unmask --help"
+    return text or "a command is missing: see unmask --help"

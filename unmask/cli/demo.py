@@ -1,4 +1,4 @@
-"""`unmask demo`: Countdown problems the embedded model never saw, low-confidence beside Order-Token Search."""
+"""`unmask demo`: low-confidence and Order-Token Search on Countdown problems the embedded model never saw."""
 
 import json as jsons
 from itertools import islice
@@ -26,7 +26,7 @@ def demo(
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Join the numbers to reach the target: what low-confidence remasking and Order-Token Search answer, at what cost.
+    """Compare low-confidence remasking and Order-Token Search on Countdown problems: answers and cost.
 
     \b
     Examples:
@@ -34,20 +34,20 @@ def demo(
       unmask demo --problems 3 --json
     """
     loaded = api.load(model)
-    asked = list(islice(TASK.problems(), problems))
-    found: list[dict[str, Any]] = []
+    some = list(islice(TASK.problems(), problems))
+    results: list[dict[str, Any]] = []
     with watching("decoding") as watch:
         for spec in DECODERS:
-            prompts = [TASK.messages(problem) for problem in asked]
+            prompts = [TASK.messages(problem) for problem in some]
             outputs = api.generate(loaded, prompts, decoder=spec, length=length, seed=seed, key=TASK.key, watch=watch)
-            found += [_line(problem, output, spec) for problem, output in zip(asked, outputs, strict=True)]
+            results += [_result(problem, output, spec) for problem, output in zip(some, outputs, strict=True)]
     if json:
-        print(jsons.dumps(found, ensure_ascii=False))
+        print(jsons.dumps(results, ensure_ascii=False))
     else:
-        _show(asked, found)
+        _show(some, results)
 
 
-def _line(problem: Problem, output: api.Output, spec: str) -> dict[str, Any]:
+def _result(problem: Problem, output: api.Output, spec: str) -> dict[str, Any]:
     grade = TASK.grade(problem, output.text)
     return {
         "problem": problem.id,
@@ -61,18 +61,18 @@ def _line(problem: Problem, output: api.Output, spec: str) -> dict[str, Any]:
     }
 
 
-def _show(asked: list[Problem], found: list[dict[str, Any]]) -> None:
+def _show(problems: list[Problem], results: list[dict[str, Any]]) -> None:
     table = Table("numbers", "target", *DECODERS, title="Countdown: reach the target with every number used once")
-    for problem in asked:
-        said = [_said(line) for line in found if line["problem"] == problem.id]
+    for problem in problems:
+        answers = [_answer(result) for result in results if result["problem"] == problem.id]
         numbers = ", ".join(map(str, problem.data["numbers"]))
-        table.add_row(numbers, str(problem.data["target"]), *said)
+        table.add_row(numbers, str(problem.data["target"]), *answers)
     table.add_section()
     for name, key in (("right", "right"), ("rows asked", "rows"), ("rows computed", "computed")):
-        totals = [sum(line[key] for line in found if line["decoder"] == spec) for spec in DECODERS]
+        totals = [sum(result[key] for result in results if result["decoder"] == spec) for spec in DECODERS]
         table.add_row(name, "", *map(str, totals))
     Console().print(table)
 
 
-def _said(line: dict[str, Any]) -> str:
-    return f"{'✓' if line['right'] else '✗'} {line['answer'] or '(no answer)'}"
+def _answer(result: dict[str, Any]) -> str:
+    return f"{'✓' if result['right'] else '✗'} {result['answer'] or '(no answer)'}"

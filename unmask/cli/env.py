@@ -1,4 +1,4 @@
-"""`unmask env`: what this machine and this installation offer."""
+"""`unmask env`: facts about this machine and installation."""
 
 import json as jsons
 import os
@@ -21,18 +21,18 @@ PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math
 
 @app.command()
 def env(json: options.Json = False) -> None:
-    """Versions, device, determinism, sandbox and data found, for a report of what ran where.
+    """Show versions, device, determinism, sandbox and data, to report what ran where.
 
     \b
     Examples:
       unmask env
       unmask env --json
     """
-    found = facts()
+    values = facts()
     if json:
-        print(jsons.dumps(found, ensure_ascii=False))
+        print(jsons.dumps(values, ensure_ascii=False))
         return
-    for name, value in found.items():
+    for name, value in values.items():
         print(f"{name:<14} {'-' if value is None else value}")
 
 
@@ -49,32 +49,32 @@ def facts() -> dict[str, Any]:
         "deterministic": environment.deterministic(),
         "sandbox": _sandbox(),
         "data": os.environ.get(data.VARIABLE),
-        "data_found": ", ".join(_found()) or None,
+        "data_found": ", ".join(_tasks_with_data()) or None,
     }
 
 
 def _sandbox() -> str | None:
-    """What programs would be run in; None where there is nothing to hold them."""
+    """What programs would run in; None where there is no sandbox."""
     try:
         return sandbox.means()
     except UnmaskError:
         return None
 
 
-def _found() -> list[str]:
+def _tasks_with_data() -> list[str]:
     """Tasks whose files are all in the data folder."""
     folder = os.environ.get(data.VARIABLE)
     if not folder:
         return []
     files = {name: _files(task.find(name)) for name in task}
-    return [name for name, mine in files.items() if mine and all((Path(folder) / file).is_file() for file in mine)]
+    return [name for name, some in files.items() if some and all((Path(folder) / file).is_file() for file in some)]
 
 
-def _files(made: type) -> list[str]:
-    held = [
-        thing for value in vars(made).values() for thing in (value.values() if isinstance(value, dict) else [value])
+def _files(entry: type) -> list[str]:
+    values = [
+        each for value in vars(entry).values() for each in (value.values() if isinstance(value, dict) else [value])
     ]
-    return [thing.local for thing in held if isinstance(thing, data.Dataset)]
+    return [value.local for value in values if isinstance(value, data.Dataset)]
 
 
 def _version(package: str) -> str | None:

@@ -1,66 +1,50 @@
-"""`unmask generate`: one answer."""
+"""`unmask generate`: answer a prompt."""
 
 import json as jsons
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.progress import watching
-from unmask.models.cache import make_cache
+from unmask.runs.decoding import Decoding
 from unmask.runs.output import Output
+from unmask.runs.placement import Placement
 
 
-@app.command()
-def generate(
-    prompt: options.PromptText,
-    model: options.ModelName = options.MODEL,
-    decoder: options.DecoderSpec = api.DECODER,
-    length: options.Length = None,
-    seed: options.Seed = 0,
-    guidance: options.Guidance = 0.0,
-    suppress: options.Suppress = False,
-    early_end: options.EarlyEnd = False,
-    cache: options.Cache = "none",
-    stop: options.Stop = None,
-    chat: options.Chat = False,
-    trace: options.TraceFile = None,
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    compiled: options.Compile = False,
-    json: options.Json = False,
-) -> None:
-    """Answer a prompt.
+def add_command(answer: Callable[..., Output], text: str, *omit: str, **defaults: Any) -> None:
+    """A command that prints the text alone, or everything as one JSON object; `text` is its help."""
 
-    \b
-    Examples:
-      unmask generate abc --length 8
-      unmask generate abc --decoder 'vote(n=5, inner=low-confidence(temperature=0.8))' --json
-      echo abc | unmask generate - --decoder 'ots(beams=4, block=4)' --trace abc.jsonl
-    """
-    asked = options.read_prompt(prompt, chat)
-    made, made_cache = api.decoder.make(decoder), make_cache(cache)
-    if trace is not None:
-        api.check_writable(trace)
-    loaded = api.load(model, device, dtype, compiled=compiled)
-    with watching("decoding") as watch:
-        output = api.generate(
-            loaded,
-            asked,
-            decoder=made,
-            length=length,
-            seed=seed,
-            guidance=guidance,
-            suppress=suppress,
-            early_end=early_end,
-            cache=made_cache,
-            stop=stop or (),
-            trace=trace or False,
-            watch=watch,
-        )
-    show(output, trace, json)
+    @app.command(answer.__name__, help=text)
+    @options.expand("precision", "batch", "memory", *omit, **defaults)  # those are for many problems
+    def command(
+        prompt: options.PromptText,
+        model: options.ModelName = options.MODEL,
+        *,
+        decoding: dict[str, Any],
+        chat: options.Chat = False,
+        trace: options.TraceFile = None,
+        placement: dict[str, Any],
+        json: options.Json = False,
+    ) -> None:
+        message = options.read_prompt(prompt, chat)
+        Decoding.from_dict(decoding)  # refused before the model is loaded
+        if trace is not None:
+            api.check_writable(trace)
+        loaded = Placement(**placement).load(model)
+        with watching("decoding") as watch:
+            output = answer(loaded, message, trace=trace or False, watch=watch, **decoding)
+        whole = output.json() | {"trace": trace and str(trace)}
+        print(jsons.dumps(whole, ensure_ascii=False) if json else output.text)
 
 
-def show(output: Output, trace: Path | None, json: bool) -> None:
-    """The text alone, or everything as one JSON object."""
-    print(jsons.dumps(output.json() | {"trace": trace and str(trace)}, ensure_ascii=False) if json else output.text)
+HELP = """Answer a prompt.
+
+\b
+Examples:
+  unmask generate abc --length 8
+  unmask generate abc --decoder 'vote(n=5, inner=low-confidence(temperature=0.8))' --json
+  echo abc | unmask generate - --decoder 'ots(beams=4, block=4)' --trace abc.jsonl
+"""
+add_command(api.generate, HELP, length=None)

@@ -1,4 +1,4 @@
-"""`unmask list`: what there is, with its settings."""
+"""`unmask list`: what is registered, with its settings."""
 
 import json as jsons
 from typing import Annotated, Any
@@ -7,10 +7,10 @@ import typer
 
 import unmask.decoders
 import unmask.models
-import unmask.tasks  # noqa: F401  the rooms register what they hold
+import unmask.tasks  # noqa: F401  imported to register their classes
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.describe import describe
+from unmask.cli.entries import describe_entry
 from unmask.core import decoder
 from unmask.errors import UnmaskError, nearest
 from unmask.experiments import EXPERIMENTS
@@ -26,7 +26,7 @@ def list_(
     what: Annotated[str, typer.Argument(metavar="|".join([*KINDS, "experiments"]), help="Which of them.")],
     json: options.Json = False,
 ) -> None:
-    """What there is, with its settings and their defaults.
+    """List what is registered, with settings and defaults.
 
     \b
     Examples:
@@ -35,25 +35,25 @@ def list_(
     """
     if what not in (*KINDS, "experiments"):
         raise UnmaskError(f"there is no list of {what!r}: {nearest(what, [*KINDS, 'experiments'])}")
-    found = experiments() if what == "experiments" else [describe(KINDS[what], name) for name in KINDS[what]]
+    entries = experiments() if what == "experiments" else [describe_entry(KINDS[what], name) for name in KINDS[what]]
     if json:
-        print(jsons.dumps(found, ensure_ascii=False))
+        print(jsons.dumps(entries, ensure_ascii=False))
         return
-    for one in found:
-        print(lines(one))
+    for entry in entries:
+        print(lines(entry))
 
 
 def experiments() -> list[dict[str, Any]]:
     return [
-        {"name": one.name, "aliases": [], "summary": f"{one.question.strip()} ({one.source})", "settings": []}
-        for one in EXPERIMENTS.values()
+        {"name": each.name, "aliases": [], "summary": f"{each.question.strip()} ({each.source})", "settings": []}
+        for each in EXPERIMENTS.values()
     ]
 
 
-def lines(one: dict[str, Any]) -> str:
-    name = f"{one['name']} ({', '.join(one['aliases'])})" if one["aliases"] else one["name"]
-    text = [f"{name}: {one['summary']}"]
-    for setting in one["settings"]:
+def lines(entry: dict[str, Any]) -> str:
+    name = f"{entry['name']} ({', '.join(entry['aliases'])})" if entry["aliases"] else entry["name"]
+    text = [f"{name}: {entry['summary']}"]
+    for setting in entry["settings"]:
         default = f"={setting['default']}" if setting["default"] is not None else ""
         head = f"    {setting['name']}{default}"
         text.append(f"{head:<32} {setting['meaning']}".rstrip())

@@ -1,58 +1,106 @@
 """Arguments and options that several commands share, so that they read the same everywhere."""
 
+import functools
+import inspect
 import sys
+import typing
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from unmask.errors import UnmaskError, nearest
+from unmask.cli.entries import field_comments
+from unmask.core import Decoder
+from unmask.errors import UnmaskError
+from unmask.runs.decoding import DECODER, Decoding
+from unmask.runs.placement import Placement
 
 MODEL = "tiny"  # what commands use when no model is named
+EXPANDED: dict[str, type] = {"decoding": Decoding, "placement": Placement}  # by the name of a command's parameter
+FLAGS = {"compiled": ["--compile"], **{name: [f"--{name}", f"-{name[0]}"] for name in ("decoder", "length", "seed")}}
+METAVARS = {
+    "decoder": "SPEC",
+    "guidance": "SCALE",
+    "cache": "KIND",
+    "stop": "TEXT",
+    "precision": "WORD",
+    "memory": "GB",
+}
+
+
+def shown(kind: type, name: str) -> Any:
+    """A field of `Decoding` or `Placement` as an option; the comment beside the field is the help."""
+    text, hint = field_comments(kind)[name][1], typing.get_type_hints(kind)[name]
+    flags = FLAGS.get(name, ["--" + name.replace("_", "-")])
+    metavar = None if hint is bool else METAVARS.get(name, "N" if hint in (int, int | None) else "NAME")
+    repeated = "; repeatable" if typing.get_origin(hint) is tuple else ""
+    return typer.Option(*flags, metavar=metavar, help=f"{text[:1].upper()}{text[1:]}{repeated}.")
+
 
 PromptText = Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt; - reads it from standard input.")]
 ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
-DecoderSpec = Annotated[
-    str, typer.Option("--decoder", "-d", metavar="SPEC", help="A decoder and its settings, such as ots(beams=4).")
-]
-Length = Annotated[int | None, typer.Option("--length", "-l", metavar="N", help="Masks after the prompt.")]
+Length = Annotated[int | None, shown(Decoding, "length")]
 Problems = Annotated[int, typer.Option("--problems", "-n", metavar="N", min=1, help="How many.")]
-Seed = Annotated[int, typer.Option("--seed", "-s", metavar="N", help="Same seed, same answer.")]
-Guidance = Annotated[
-    float, typer.Option("--guidance", metavar="SCALE", help="Classifier-free guidance; twice the rows when above 0.")
-]
-Suppress = Annotated[bool, typer.Option("--suppress", help="Never write end-of-text.")]
-EarlyEnd = Annotated[
-    bool,
-    typer.Option(
-        "--early-end", help="Compute nothing after an answer's end-of-text. Approximate: tiny loses nothing by it."
-    ),
-]
-Cache = Annotated[
-    str,
-    typer.Option(
-        "--cache",
-        metavar="KIND",
-        help="Keep keys and values through a block: none, prefix, dual, or dual(refresh=4), which computes all anew "
-        "every 4 steps. Approximate: tiny loses 5, 6 and 1 points by the last three.",
-    ),
-]
-Compile = Annotated[bool, typer.Option("--compile", help="Fuse the layers' operations; on a GPU, after a wait.")]
-Stop = Annotated[list[str] | None, typer.Option("--stop", metavar="TEXT", help="Cut the text before this; repeatable.")]
+Seed = Annotated[int, shown(Decoding, "seed")]
+Compile = Annotated[bool, shown(Placement, "compiled")]
 Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
-TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write the decoding's trace here.")]
-Device = Annotated[str | None, typer.Option("--device", metavar="NAME", help="cpu or cuda; a GPU where there is one.")]
-Dtype = Annotated[
-    str | None, typer.Option("--dtype", metavar="NAME", help="float32, bfloat16, …; the model's own without it.")
-]
-Precision = Annotated[
-    str, typer.Option("--precision", metavar="WORD", help="Of float32 products: highest, or high for TF32 on a GPU.")
-]
+TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write a trace of the run here.")]
+Device = Annotated[str | None, shown(Placement, "device")]
+Dtype = Annotated[str | None, shown(Placement, "dtype")]
+Precision = Annotated[str, shown(Placement, "precision")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
+def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command one option for each field of its parameters `decoding` and `placement`, except those omitted.
+
+    The command receives each of the two as a dict of the values given. `defaults` replace those of the fields.
+    """
+
+    names = {
+        owner: [field.name for field in fields(kind) if field.name not in omit] for owner, kind in EXPANDED.items()
+    }
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command)
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in signature.parameters.items():
+            if name in EXPANDED:
+                parameters += [_parameter(EXPANDED[name], each, defaults) for each in names[name]]
+            else:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+        @functools.wraps(command)
+        def run(**values: Any) -> None:
+            for owner in EXPANDED.keys() & signature.parameters:
+                given = {name: values.pop(name) for name in names[owner]}
+                values[owner] = {name: value for name, value in given.items() if value is not None}
+            command(**values)
+
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
+def _parameter(kind: type, name: str, defaults: dict[str, Any]) -> inspect.Parameter:
+    hint = typing.get_type_hints(kind)[name]
+    default = defaults.get(name, next(field.default for field in fields(kind) if field.name == name))
+    if hint is Decoder:
+        hint, default = str, DECODER
+    elif typing.get_origin(hint) is tuple:
+        hint, default = list[str] | None, None
+    elif default is None:
+        hint = hint | None
+    annotation = Annotated[hint, shown(kind, name)]  # type: ignore[valid-type]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
 def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
-    """The prompt as given or from standard input, as a chat message where that was asked for."""
+    """The prompt as given or from standard input, as a chat message if that is asked for."""
     if prompt == "-":
         try:
             prompt = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
@@ -61,10 +109,3 @@ def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
     if not prompt.strip():
         raise UnmaskError("the prompt is empty: write one, or - to read it from standard input")
     return [{"role": "user", "content": prompt}] if chat else prompt
-
-
-def one_of(known: Any, flag: str, word: str | None) -> Any:
-    """A word of a Literal type, or a refusal that names the nearest."""
-    if word is not None and word not in known.__args__:
-        raise UnmaskError(f"{flag} cannot be {word!r}: {nearest(word, known.__args__)}")
-    return word

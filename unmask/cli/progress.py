@@ -1,4 +1,4 @@
-"""Progress on standard error, where a person is watching."""
+"""Progress on standard error, where it is a terminal."""
 
 import sys
 import time
@@ -12,46 +12,46 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from unmask.core import Frame, Watch
 from unmask.runs.evaluation import Watcher
 from unmask.runs.record import Cell, Record
-from unmask.runs.standing import Standing
+from unmask.runs.summary import CellSummary
 
 
 @contextmanager
-def watching(what: str) -> Iterator[Watch | None]:
-    """A watcher of frames that shows the step, or nothing when standard error is not a terminal."""
+def watching(verb: str) -> Iterator[Watch | None]:
+    """A watcher of frames that shows the step; None where standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
-    with Console(stderr=True).status(what) as status:
+    with Console(stderr=True).status(verb) as status:
 
         def show(numbers: list[int], frame: Frame) -> None:
             del numbers
             masks = int(frame.canvas.masked[0].sum())
-            status.update(f"{what}: step {frame.step}, {masks} masks left")
+            status.update(f"{verb}: step {frame.step}, {masks} masks left")
 
         yield show
 
 
 @contextmanager
 def board() -> Iterator[Watcher | None]:
-    """A watcher of a run's records: how far, how fast, at what cost, and how right the cell at hand is."""
+    """A watcher of records that shows progress, rate, cost and the accuracy of the current cell."""
     if not sys.stderr.isatty():
         yield None
         return
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    known: dict[Cell, Standing] = defaultdict(Standing)
-    began: list[float] = []  # when the first look was taken, and how many records there were
+    cells: dict[Cell, CellSummary] = defaultdict(CellSummary)
+    began: list[float] = []  # the time of the first call, and how many records there were
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("starting")
 
         def look(records: Sequence[Record], total: int) -> None:
             for record in records:
-                known[record.cell].add(record)
-            done = sum(standing.records for standing in known.values())
+                cells[record.cell].add(record)
+            done = sum(cell.records for cell in cells.values())
             if not began:
                 began.extend((time.monotonic(), done))
             rate = (done - began[1]) / max(time.monotonic() - began[0], 1e-9)
-            said = known[records[-1].cell].said() if records else "starting"
-            words = f"{rate:.1f}/s · {said} · {records[-1].decoder if records else ''}"
-            progress.update(bar, completed=done, total=total, description=words)
+            last = records[-1] if records else None
+            text = f"{cells[last.cell]} · {last.decoder}" if last else "starting · "
+            progress.update(bar, completed=done, total=total, description=f"{rate:.1f}/s · {text}")
 
         yield look

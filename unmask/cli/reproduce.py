@@ -12,8 +12,8 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.options import one_of
 from unmask.cli.progress import board
+from unmask.cli.run_options import one_of
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, Experiment, find, reproduction
 from unmask.experiments.archive import pack_folder
@@ -23,7 +23,7 @@ from unmask.experiments.setup import Setup, setup_for
 from unmask.report import formats
 from unmask.report.tables import Table
 from unmask.runs.engines import make_engine
-from unmask.runs.job import Precision
+from unmask.runs.placement import Precision
 from unmask.tasks import data
 from unmask.tasks.sandbox import Confinement
 

@@ -15,9 +15,9 @@ from unmask.experiments.setup import Setup
 from unmask.report.search_tree import read_tree
 from unmask.report.tables import Table
 from unmask.report.tree_drawing import describe, tree_image
+from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
 from unmask.runs.prompt import read_prompt
-from unmask.runs.settings import Settings
 from unmask.runs.trace import Trace
 from unmask.tasks import Problem, task
 from unmask.tasks.countdown import ask
@@ -45,8 +45,8 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     prompt = read_prompt(model, countdown.messages(problem))
     measured = {}
     for method in part.methods:
-        settings = Settings(decoder.make(method.spec), part.lengths[0])
-        (output,) = Generation(model, settings, key=countdown.key).outputs([prompt], traced=True)
+        decoding = Decoding(decoder.make(method.spec), part.lengths[0])
+        (output,) = Generation(model, decoding, key=countdown.key).outputs([prompt], traced=True)
         grade = countdown.grade(problem, output.text, setup.metric)
         assert output.trace is not None
         trace = asdict(output.trace)

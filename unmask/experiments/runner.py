@@ -12,10 +12,11 @@ import torch
 from unmask.experiments.methods import Part
 from unmask.experiments.setup import Setup
 from unmask.models import Model, load
+from unmask.runs.decoding import Decoding
 from unmask.runs.engines import Engine
 from unmask.runs.evaluation import Watcher, evaluate
 from unmask.runs.grid import Grid, make_grid
-from unmask.runs.job import Precision
+from unmask.runs.placement import Placement, Precision
 from unmask.tasks import grading, task
 
 
@@ -24,7 +25,7 @@ class Runner:
     engine: Engine
     here: bool = True  # models run on this machine
     batch: int | None = None  # problems per batch; None chooses it
-    memory: int | None = None  # bytes that may be used
+    memory: float | None = None  # gigabytes that may be used
     device: str | None = None
     dtype: str | None = None
     precision: Precision = "highest"
@@ -45,12 +46,8 @@ class Runner:
             samples=part.samples,
             limit=part.limit,
             metric=setup.metric,
-            cache=part.cache,
-            early_end=part.early_end,
-            device=self.device,
-            dtype=self.dtype,
-            precision=self.precision,
-            compiled=self.compiled,
+            decoding=Decoding(cache=part.cache, early_end=part.early_end),
+            placement=Placement(self.device, self.dtype, self.precision, self.compiled, self.batch, self.memory),
             here=self.here,
             **self.allowed(part.task),
         )
@@ -75,5 +72,4 @@ class Runner:
         for part in parts:
             grading.ready(task.make(grids[part.name].tasks[0]))
         for name, grid in grids.items():
-            limits: dict[str, Any] = {"batch": self.batch, "memory": self.memory, "retry": self.retry}
-            evaluate(grid, folder / name, self.engine, watch=self.watch, **limits)
+            evaluate(grid, folder / name, self.engine, retry=self.retry, watch=self.watch)

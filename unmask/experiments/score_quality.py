@@ -17,8 +17,8 @@ from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
 from unmask.report.quality import Quality, qualities, quality_plot, quality_table
 from unmask.runs.candidates import BATCH, Candidate, Study
+from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
-from unmask.runs.settings import Settings
 from unmask.tasks import task
 
 BENCHMARKS = ("Countdown", "GSM8K", "MATH500", "HumanEval")
@@ -37,9 +37,9 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     measured = {}
     for part in parts(setup):
         benchmark = task.make(part.task, **runner.allowed(part.task))
-        settings = Settings(decoder.make(part.methods[0].spec), part.lengths[0])
+        decoding = Decoding(decoder.make(part.methods[0].spec), part.lengths[0])
         problems = list(islice(benchmark.problems(), part.limit))
-        study = Study(Generation(model, settings, key=benchmark.key), benchmark)
+        study = Study(Generation(model, decoding, key=benchmark.key), benchmark)
         measured[part.benchmark] = [_pack(each) for each in study.candidates(problems, runner.batch or BATCH)]
     return measured
 

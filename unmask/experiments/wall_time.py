@@ -27,9 +27,9 @@ from unmask.models import Model
 from unmask.report.plots import Plot, Point
 from unmask.report.statistics import Estimate
 from unmask.report.tables import MISSING, Table
+from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
-from unmask.runs.prompt import Prompt, read_prompt
-from unmask.runs.settings import Settings
+from unmask.runs.prompt import EncodedPrompt, read_prompt
 from unmask.tasks import task
 
 BENCHMARK = "Countdown"
@@ -80,15 +80,15 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     return {"seconds": seconds, "machine": _machine(model), "precision": runner.precision}
 
 
-def _turn(model: Model, method: Method, length: int) -> Callable[[Prompt], None]:
+def _turn(model: Model, method: Method, length: int) -> Callable[[EncodedPrompt], None]:
     """A complete decoding run; it reads the texts at the end, so that a GPU has finished by then."""
     chosen = decoder.make(method.spec)
     count = VOTES if method.name == APART else 1
     if method.name == APART:
         chosen = chosen.inner  # type: ignore[attr-defined]
-    many = [Generation(model, Settings(chosen.resolved(length), length, seed)) for seed in range(count)]
+    many = [Generation(model, Decoding(chosen.resolved(length), length, seed)) for seed in range(count)]
 
-    def turn(prompt: Prompt) -> None:
+    def turn(prompt: EncodedPrompt) -> None:
         for generation in many:
             generation.outputs([prompt])
 

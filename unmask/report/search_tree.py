@@ -94,7 +94,7 @@ class Reader:
         self.trace = trace
         header = trace.header
         self.ids, self.mask, self.eos = header["ids"], header["mask"], set(header["eos"])
-        self.holes = [place for place, token in enumerate(self.blank) if token == self.mask]
+        self.slots = [place for place, token in enumerate(self.blank) if token == self.mask]
 
     @property
     def blank(self) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ class Reader:
 
     @property
     def label(self) -> str:
-        return decoder_label(self.trace.header["decoder"], len(self.holes))
+        return decoder_label(self.trace.header["decoder"], len(self.slots))
 
     @property
     def title(self) -> str:
@@ -122,7 +122,8 @@ class Reader:
         places: list[int | None] = [None]  # of each row, the node it came from in the latest search
         scores, searches = [0.0], []
         for frame in self.trace.replay():
-            source = frame.canvas.source.tolist()
+            assert frame.parent is not None  # known of every replayed frame
+            source = frame.parent.tolist()
             if frame.branch is None:
                 places = [places[row] for row in source]
             else:
@@ -139,14 +140,14 @@ class Reader:
 
     def _node(self, above: Sequence[Node], parent: int | None, tokens: tuple[int, ...], copies: list[Copy]) -> Node:
         before = self.blank if parent is None else above[parent].tokens
-        written = tuple(place for place in self.holes if before[place] != tokens[place])
+        written = tuple(place for place in self.slots if before[place] != tokens[place])
         score, gain, _ = max(copies, key=lambda copy: copy[0])
         kept = sum(kept for _, _, kept in copies)
         return Node(self.text(tokens, written), written, tokens, parent, score, gain, len(copies), kept)
 
     def text(self, tokens: Sequence[int], places: Sequence[int]) -> str:
         """The text from the first to the last of these positions, up to the end of the answer."""
-        end = next((place for place in self.holes if tokens[place] in self.eos), len(tokens))
+        end = next((place for place in self.slots if tokens[place] in self.eos), len(tokens))
         if not places or places[0] > end:
             return END
         span = tokens[places[0] : min(end, places[-1] + 1)]
@@ -154,7 +155,7 @@ class Reader:
 
     def answer(self, tokens: Sequence[int]) -> str:
         """The whole answer, as a grader reads it."""
-        written = [tokens[place] for place in self.holes]
+        written = [tokens[place] for place in self.slots]
         end = next((i for i, token in enumerate(written) if token in self.eos), len(written))
         return self.words(written[:end])
 
@@ -213,7 +214,7 @@ def _met(search: SearchStep, final: Sequence[int], reader: Reader) -> str:
     same = [
         node
         for node in search.nodes
-        if all(node.tokens[place] in (final[place], reader.mask) for place in reader.holes)
+        if all(node.tokens[place] in (final[place], reader.mask) for place in reader.slots)
     ]
     if not same:
         return "never drawn"

@@ -1,4 +1,4 @@
-"""How many problems are decoded together: as many as fit the memory and still make each of them quicker.
+"""How many problems are decoded together: as many as fit the memory, while larger batches save time per problem.
 
 Results do not depend on it; time and memory do.
 """
@@ -11,27 +11,24 @@ from pathlib import Path
 
 import torch
 
-from unmask.errors import UnmaskError
 from unmask.models.memory import free
 
 FIRST, MOST = 4, 256
-SHARE = 0.8  # of the free memory that is used unless a budget is given
-QUICKER = 0.95  # a larger batch has to bring a problem's time down to this share
+SHARE = 0.8  # of the free memory, used unless a budget is given
+QUICKER = 0.95  # a doubled batch pays if it brings the time per problem down to this share
 
 
 @dataclass
 class Fit:
     size: int
     most: int = MOST
-    pace: float | None = None  # seconds a problem at half this size
+    pace: float | None = None  # seconds per problem at half this size
 
 
 class Batches:
-    """Sizes by shape of the work: starts small, doubles while that pays, never returns to what did not fit."""
+    """Sizes by a job's shape: start small, double while that pays, never return to a size that did not fit."""
 
     def __init__(self, fixed: int | None = None):
-        if fixed is not None and fixed < 1:
-            raise UnmaskError(f"batch={fixed} does not work: choose 1 or more")
         self.fixed = fixed
         self._fits: dict[tuple[str, str, int], Fit] = {}
 
@@ -47,7 +44,7 @@ class Batches:
 
     def _grow(self, fit: Fit, roomy: bool, pace: float) -> None:
         if fit.pace is not None and pace > QUICKER * fit.pace:
-            fit.most = fit.size  # the last doubling did not pay: further ones will not
+            fit.most = fit.size  # the last doubling did not pay, so the next would not
         elif roomy:
             fit.pace, fit.size = pace, min(2 * fit.size, fit.most)
 
@@ -57,8 +54,8 @@ class Gauge:
 
     def __init__(self, device: torch.device, budget: int | None, share: float = 1.0):
         self.device = device
-        spare = free(device)
-        self.budget = budget if spare is None or budget is not None else self.used() + int(SHARE * share * spare)
+        unused = free(device)
+        self.budget = budget if unused is None or budget is not None else self.used() + int(SHARE * share * unused)
 
     def used(self) -> int:
         if self.device.type == "cuda":
@@ -66,7 +63,7 @@ class Gauge:
         return _status("VmRSS")
 
     def begin(self) -> int:
-        """Forget the peak; the level work starts from."""
+        """Reset the peak; the memory in use before the work."""
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
         else:
@@ -75,7 +72,7 @@ class Gauge:
         return self.used()
 
     def peak(self) -> int:
-        """0 where the system does not say."""
+        """0 where it is not known."""
         if self.device.type == "cuda":
             return torch.cuda.max_memory_allocated(self.device)
         return _status("VmHWM")
@@ -96,4 +93,4 @@ def _status(key: str) -> int:
 def out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError) and "allocate memory" in str(error)  # a CPU's way to say it
+    return isinstance(error, RuntimeError) and "allocate memory" in str(error)  # on a CPU

@@ -29,11 +29,11 @@ from unmask.core.shapes import Score, Tokens
 from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import UnmaskError
 from unmask.policies.likelihood import likelihood, score_blocks
+from unmask.runs.decoding import spec
 from unmask.runs.generation import Generation
 from unmask.runs.output import answer_text
-from unmask.runs.prompt import Prompt, read_prompt
+from unmask.runs.prompt import EncodedPrompt, read_prompt
 from unmask.runs.record import finite
-from unmask.runs.settings import spec
 from unmask.tasks import Problem, Task, task
 from unmask.tasks.grading import ready
 
@@ -114,7 +114,7 @@ class Study:
                 for search in self._searches(prompts):
                     yield from self._graded(search, mine, prompts, pool)
 
-    def _searches(self, prompts: Sequence[Prompt]) -> Iterator[ScoredBranch]:
+    def _searches(self, prompts: Sequence[EncodedPrompt]) -> Iterator[ScoredBranch]:
         settings, model = self.generation.settings, self.generation.model
         canvas, adapt = self.generation.canvas(prompts), settings.adapter(model)
         session = Session(self.decoder, model.denoiser, canvas, settings.seed, adapt)
@@ -135,7 +135,11 @@ class Study:
             scores = {name: blocks[branch.survivors] for name, blocks in scores.items()}
 
     def _graded(
-        self, search: ScoredBranch, problems: Sequence[Problem], prompts: Sequence[Prompt], pool: ThreadPoolExecutor
+        self,
+        search: ScoredBranch,
+        problems: Sequence[Problem],
+        prompts: Sequence[EncodedPrompt],
+        pool: ThreadPoolExecutor,
     ) -> list[Candidate]:
         branch, owner = search.branch, search.branch.canvas.problem.tolist()
         asked = [problems[number] for number in owner]
@@ -151,7 +155,7 @@ class Study:
             for problem, *rest in zip(asked, *said, strict=True)
         ]
 
-    def _texts(self, tokens: Tokens, canvas: Canvas, prompts: Sequence[Prompt]) -> list[str]:
+    def _texts(self, tokens: Tokens, canvas: Canvas, prompts: Sequence[EncodedPrompt]) -> list[str]:
         model, stop = self.generation.model, self.generation.settings.stop
         rows = zip(tokens.tolist(), canvas.pad.tolist(), canvas.problem.tolist(), strict=True)
         return [answer_text(model, prompts[number], ids[pad:], stop) for ids, pad, number in rows]

@@ -1,8 +1,8 @@
-"""Runs in columns and without their texts: what figures are computed from, small enough to keep beside them.
+"""Runs packed in columns, without their texts: what figures are computed from, small enough to keep beside them.
 
-A packed run is a few JSON objects: its head, its problems' ids by task, then one object a cell, seed and sample with a
-list for each field, or the one value that all its problems share. Prompts, texts and likelihoods are left out, long
-answers are named by a hash, so that votes and grades stay what they were.
+A packed run is a few JSON objects: its head, its problems' ids by task, then one object per cell, seed and sample, with
+a list for each field, or one value where all problems share it. Prompts, texts and likelihoods are left out, and long
+answers are replaced by a hash, so that votes and grades stay the same.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.runs.record import Measured, Record, Work, check_format
+from unmask.runs.record import Counts, Measured, Record, check_format
 from unmask.runs.store import Run
 
-LONG = 48  # characters; a longer answer is named by its hash
+LONG = 48  # characters; a longer answer is replaced by its hash
 _NAME = ("model", "task", "task_version", "decoder", "length", "seed", "sample")
 _PLAIN = ("answer", "key", "right", "score", "error")
 _COST = ("rows", "distinct", "positions")
@@ -31,14 +31,14 @@ def pack(run: Run) -> Iterator[dict[str, Any]]:
     ids: dict[str, list[str]] = {}
     for record in run.records:
         ids.setdefault(record.task, []).append(record.problem)
-    ids = {task: list(dict.fromkeys(mine)) for task, mine in ids.items()}
+    ids = {task: list(dict.fromkeys(some)) for task, some in ids.items()}
     yield {"problems": ids}
     for name, some in groupby(run.records, key=lambda record: [getattr(record, field) for field in _NAME]):
         yield _packed(name, list(some), ids)
 
 
 def _packed(name: list[Any], records: list[Record], ids: dict[str, list[str]]) -> dict[str, Any]:
-    mine = [record.problem for record in records]
+    problems = [record.problem for record in records]
     known = ids[records[0].task]
     place = {problem: number for number, problem in enumerate(known)}
     columns = {field: [_short(getattr(record, field)) for record in records] for field in _PLAIN}
@@ -46,12 +46,12 @@ def _packed(name: list[Any], records: list[Record], ids: dict[str, list[str]]) -
     columns["key"] = [None if key == answer else key for key, answer in same]
     columns |= {field: [getattr(record.cost, field) for record in records] for field in _COST}
     columns |= {field: [getattr(record.measured, field) for record in records] for field in _MEASURED}
-    which = None if mine == known else [place[problem] for problem in mine]
+    which = None if problems == known else [place[problem] for problem in problems]
     return {"cell": name, "problems": which, **{field: _alike(values) for field, values in columns.items()}}
 
 
-def unpack(said: Iterable[dict[str, Any]], name: str) -> Run:
-    lines = iter(said)
+def unpack(packed: Iterable[dict[str, Any]], name: str) -> Run:
+    lines = iter(packed)
     head = next(lines)["head"]
     check_format(head.get("format"), repr(name))
     ids = next(lines)["problems"]
@@ -62,9 +62,9 @@ def unpack(said: Iterable[dict[str, Any]], name: str) -> Run:
 def _unpacked(line: dict[str, Any], ids: dict[str, list[str]]) -> Iterator[Record]:
     name = dict(zip(_NAME, line["cell"], strict=True))
     known = ids[name["task"]]
-    mine = known if line["problems"] is None else [known[number] for number in line["problems"]]
-    columns = {field: _spread(line[field], len(mine)) for field in (*_PLAIN, *_COST, *_MEASURED)}
-    for number, problem in enumerate(mine):
+    problems = known if line["problems"] is None else [known[number] for number in line["problems"]]
+    columns = {field: _spread(line[field], len(problems)) for field in (*_PLAIN, *_COST, *_MEASURED)}
+    for number, problem in enumerate(problems):
         at = {field: values[number] for field, values in columns.items()}
         plain = {field: at[field] for field in _PLAIN} | {"key": at["answer"] if at["key"] is None else at["key"]}
         yield Record(
@@ -73,7 +73,7 @@ def _unpacked(line: dict[str, Any], ids: dict[str, list[str]]) -> Iterator[Recor
             prompt="",
             text="",
             likelihood=None,
-            cost=Work(**{field: at[field] for field in _COST}),
+            cost=Counts(**{field: at[field] for field in _COST}),
             measured=Measured(**{field: at[field] for field in _MEASURED}),
             **plain,
         )
@@ -103,5 +103,5 @@ def _alike(values: Sequence[Any]) -> Any:
     return {"all": values[0]} if all(value == values[0] for value in values) else values
 
 
-def _spread(said: Any, count: int) -> list[Any]:
-    return [said["all"]] * count if isinstance(said, dict) else said
+def _spread(column: Any, count: int) -> list[Any]:
+    return [column["all"]] * count if isinstance(column, dict) else column

@@ -10,9 +10,9 @@ from unmask.core import Canvas, Decoded, Frame, Watch, decode, stream
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.policies.choice import choose
-from unmask.runs.output import Output, Row, answer_text, filled_text, partial_text
-from unmask.runs.prompt import Prompt, check_room
-from unmask.runs.settings import Settings
+from unmask.runs.decoding import Decoding
+from unmask.runs.output import FinalRow, Output, answer_text, filled_text, partial_text
+from unmask.runs.prompt import EncodedPrompt, check_room
 from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 
 Key = Callable[[str], str]
@@ -23,14 +23,14 @@ class Generation:
     """How a model answers prompts under settings; `infill` has their gaps filled as well."""
 
     model: Model
-    settings: Settings
+    settings: Decoding
     infill: bool = False
     key: Key = str  # rows with equal keys vote together
 
     def __post_init__(self) -> None:
         self.settings.denoiser(self.model)  # a model that cannot keep what is asked for is refused before any work
 
-    def canvas(self, prompts: Sequence[Prompt]) -> Canvas:
+    def canvas(self, prompts: Sequence[EncodedPrompt]) -> Canvas:
         denoiser, length = self.model.denoiser, self.settings.length
         ids = [prompt.ids for prompt in prompts]
         check_room(self.model, max(map(len, ids), default=0) + length)
@@ -38,7 +38,9 @@ class Generation:
             ids, length, denoiser.mask_id, infill=self.infill, device=denoiser.device, dtype=denoiser.dtype
         )
 
-    def outputs(self, prompts: Sequence[Prompt], traced: bool = False, watch: Watch | None = None) -> list[Output]:
+    def outputs(
+        self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None
+    ) -> list[Output]:
         canvas = self.canvas(prompts)
         pads = canvas.pad.tolist()
         recorders = [Recorder(canvas.rows(canvas.problem[i : i + 1])) for i in range(len(prompts) if traced else 0)]
@@ -62,22 +64,22 @@ class Generation:
             for i, (prompt, result) in enumerate(zip(prompts, decoded, strict=True))
         ]
 
-    def frames(self, prompts: Sequence[Prompt]) -> Iterator[Frame]:
+    def frames(self, prompts: Sequence[EncodedPrompt]) -> Iterator[Frame]:
         """Frames as they come; every prompt needs as many masks as the others."""
         canvas = self.canvas(prompts)
         denoiser, adapt = self.settings.denoiser(self.model), self.settings.adapter(self.model)
         return stream(self.settings.decoder, denoiser, canvas, self.settings.seed, adapt=adapt)
 
-    def partial(self, prompt: Prompt, ids: Sequence[int]) -> str:
+    def partial(self, prompt: EncodedPrompt, ids: Sequence[int]) -> str:
         """An unfinished row as its reader should see it."""
         return partial_text(self.model, ids if self.infill else ids[len(prompt.ids) :])
 
-    def _output(self, prompt: Prompt, decoded: Decoded, recorder: Recorder | None) -> Output:
+    def _output(self, prompt: EncodedPrompt, decoded: Decoded, recorder: Recorder | None) -> Output:
         text_of = filled_text if self.infill else answer_text
         pad = int(decoded.canvas.pad[0])
         rows = []
         for ids, score in zip(decoded.canvas.tokens[:, pad:].tolist(), decoded.score, strict=True):
-            rows.append(Row(text_of(self.model, prompt, ids, self.settings.stop), score, tuple(ids)))
+            rows.append(FinalRow(text_of(self.model, prompt, ids, self.settings.stop), score, tuple(ids)))
         chosen = choose(self.settings.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
         masks = prompt.ids.count(self.model.denoiser.mask_id) + self.settings.length
         record = {"model": self.model.name, **self.settings.record(masks)}
@@ -97,7 +99,13 @@ class Generation:
         )
 
     def _trace(
-        self, prompt: Prompt, seen: Recorder, record: dict[str, Any], rows: list[Row], chosen: int, decoded: Decoded
+        self,
+        prompt: EncodedPrompt,
+        seen: Recorder,
+        record: dict[str, Any],
+        rows: list[FinalRow],
+        chosen: int,
+        decoded: Decoded,
     ) -> Trace:
         header = {
             "format": FORMAT,
@@ -117,7 +125,7 @@ class Generation:
 
 def in_batches(
     generation: Generation,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[EncodedPrompt],
     batch: int,
     traced: bool = False,
     watch: Watch | None = None,

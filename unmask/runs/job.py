@@ -1,19 +1,20 @@
-"""What an engine is asked and what it answers. Plain values only: specs and prompts travel, never objects."""
+"""What an engine is given and what it returns. Only plain values travel: specs and prompts, never objects."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from unmask.runs.batching import Batches
-
-Precision = Literal["highest", "high"]  # of float32 products: exact, or rounded to TF32 where the device can
+from unmask.runs.decoding import Decoding
+from unmask.runs.placement import Placement
+from unmask.runs.record import Cell
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A problem on its way to a worker."""
+class PosedProblem:
+    """A problem as a worker sees it."""
 
     id: str
     messages: tuple[dict[str, str], ...]
@@ -23,46 +24,36 @@ class Asked:
 class Job:
     """Problems of one cell, seed and sample."""
 
-    model: str
-    task: str
-    decoder: str
-    length: int
-    seed: int
+    cell: Cell
+    seed: int  # of the run
     sample: int
-    guidance: float
-    suppress: bool
-    early_end: bool
-    cache: str
-    stop: tuple[str, ...]
+    decoding: Decoding  # with the sample's own seed
+    placement: Placement
     traced: bool
-    device: str
-    dtype: str
-    precision: Precision
-    compiled: bool
-    memory: int | None  # bytes that may be in use; as much as is free without it
-    problems: tuple[Asked, ...]
+    problems: tuple[PosedProblem, ...]
 
     def part(self, start: int, stop: int) -> Job:
         return replace(self, problems=self.problems[start:stop])
 
-    def plain(self) -> dict[str, Any]:
-        """As it travels."""
-        return asdict(self)
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"cell": list(self.cell), "decoding": self.decoding.to_dict()}
 
     @classmethod
-    def of(cls, said: dict[str, Any]) -> Job:
-        problems = tuple(Asked(one["id"], tuple(one["messages"])) for one in said["problems"])
-        return cls(**{**said, "stop": tuple(said["stop"]), "problems": problems})
+    def from_dict(cls, values: dict[str, Any]) -> Job:
+        problems = tuple(PosedProblem(each["id"], tuple(each["messages"])) for each in values["problems"])
+        decoding, placement = Decoding.from_dict(values["decoding"]), Placement(**values["placement"])
+        parts = {"cell": Cell(*values["cell"]), "decoding": decoding, "placement": placement, "problems": problems}
+        return cls(**values | parts)
 
     @property
     def shape(self) -> tuple[str, str, int]:
         """What decides how many problems fit together."""
-        return (self.model, self.decoder, self.length)
+        return (self.cell.model, self.cell.decoder, self.cell.length)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a problem, not graded yet."""
+    """The answer to a problem, not graded yet."""
 
     problem: str
     prompt: str
@@ -76,28 +67,28 @@ class Answer:
 
 @dataclass(frozen=True)
 class Done:
-    """What a worker says after a job."""
+    """The result of a job."""
 
     answers: tuple[Answer, ...]  # in the job's order
     fitted: int  # problems that went through together
     roomy: bool  # whether twice as many would fit the memory
     seconds: float
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def of(cls, said: dict[str, Any]) -> Done:
-        return cls(**{**said, "answers": tuple(Answer(**one) for one in said["answers"])})
+    def from_dict(cls, values: dict[str, Any]) -> Done:
+        return cls(**{**values, "answers": tuple(Answer(**answer) for answer in values["answers"])})
 
 
 @runtime_checkable
 class Engine(Protocol):
     def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done], None, None]:
-        """Answers as they come, each job cut into batches. Closing the iterator ends the workers."""
+        """Results as they come, each job cut into batches. Closing the iterator ends the workers."""
         ...
 
 
-def failure(problem: Asked, sentence: str, prompt: str = "", **measured: Any) -> Answer:
+def failure(problem: PosedProblem, sentence: str, prompt: str = "", **measured: Any) -> Answer:
     nothing = {"rows": 0, "distinct": 0, "positions": 0}
     return Answer(problem.id, prompt, "", None, nothing, measured, error=sentence)

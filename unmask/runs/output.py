@@ -1,22 +1,23 @@
-"""What came of a prompt: the chosen text, every row that was a candidate for it, and what it cost."""
+"""The result of decoding a prompt: the chosen text, all final rows, and the cost."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from typing import Any
 
 from unmask.core import Cost
 from unmask.models import Model
-from unmask.runs.prompt import Prompt
+from unmask.runs.prompt import EncodedPrompt
 from unmask.runs.trace import Trace
 
-VEIL = "░"  # stands for a mask in partial texts
+MASK_SIGN = "░"  # a mask in partial texts
 
 
 @dataclass(frozen=True)
-class Row:
+class FinalRow:
     """One final hypothesis."""
 
     text: str
@@ -29,12 +30,12 @@ class Output:
     prompt: str
     text: str  # of the chosen row: cut at end-of-text and stop strings; of fill, with the given text around it
     score: float  # of the chosen row
-    rows: tuple[Row, ...]  # all of them: beams, or samples
+    rows: tuple[FinalRow, ...]  # all of them: beams, or samples
     chosen: int  # which of the rows
     cost: Cost
     decoder: str  # its text form, every default written out
     seed: int
-    settings: dict[str, Any]  # all that is needed to have this again
+    settings: dict[str, Any]  # all that is needed to reproduce this
     trace: Trace | None = field(repr=False)  # where one was asked for
 
     def __str__(self) -> str:
@@ -65,13 +66,13 @@ class Output:
         )
 
 
-def answer_text(model: Model, prompt: Prompt, ids: Sequence[int], stop: Sequence[str] = ()) -> str:
-    """What a finished row says after its prompt."""
+def answer_text(model: Model, prompt: EncodedPrompt, ids: Sequence[int], stop: Sequence[str] = ()) -> str:
+    """The text of a finished row after its prompt."""
     return _before(_words(model, ids[len(prompt.ids) :]), stop)
 
 
-def filled_text(model: Model, prompt: Prompt, ids: Sequence[int], stop: Sequence[str] = ()) -> str:
-    """The given text with its gaps filled, and what was written after it."""
+def filled_text(model: Model, prompt: EncodedPrompt, ids: Sequence[int], stop: Sequence[str] = ()) -> str:
+    """The given text with its gaps filled, and the text written after it."""
     text, at = "", 0
     for part in prompt.parts:
         size = part if isinstance(part, int) else len(model.text.encode(part))
@@ -81,15 +82,12 @@ def filled_text(model: Model, prompt: Prompt, ids: Sequence[int], stop: Sequence
 
 
 def partial_text(model: Model, ids: Sequence[int]) -> str:
-    """An unfinished answer: what is written, with veils for masks."""
-    text, run = "", []
-    for token in ids:
-        if token != model.denoiser.mask_id:
-            run.append(token)
-            continue
-        text += (model.text.decode(run) if run else "") + VEIL
-        run = []
-    return text + (model.text.decode(run) if run else "")
+    """An unfinished answer, with a sign for each mask."""
+    text = ""
+    for masked, run in groupby(ids, lambda token: token == model.denoiser.mask_id):
+        tokens = list(run)
+        text += MASK_SIGN * len(tokens) if masked else model.text.decode(tokens)
+    return text
 
 
 def _words(model: Model, ids: Sequence[int]) -> str:

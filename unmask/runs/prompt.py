@@ -1,4 +1,4 @@
-"""A prompt as tokens: text, chat messages or ids, with `<mask:n>` where something is to be filled in."""
+"""A prompt as tokens: from text, chat messages or ids, with `<mask:n>` for a gap of n tokens."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ _MASK = re.compile(r"<mask(?::([^<>]*))?>")
 
 
 @dataclass(frozen=True)
-class Prompt:
+class EncodedPrompt:
     text: str
     ids: tuple[int, ...]
-    parts: tuple[str | int, ...]  # the text in order: what is given, and of each gap its number of masks
+    parts: tuple[str | int, ...]  # the text in order: given text, and the number of masks of each gap
 
 
-def read_prompt(model: Model, prompt: OnePrompt, infill: bool = False) -> Prompt:
-    """Chat messages go through the model's template; text is continued as it stands."""
+def read_prompt(model: Model, prompt: OnePrompt, infill: bool = False) -> EncodedPrompt:
+    """Chat messages go through the model's template; text is continued as it is."""
     if _are_ids(prompt):
         ids = tuple(int(i) for i in prompt)  # type: ignore[arg-type]
         text = model.text.decode(ids)
-        return Prompt(text, ids, (text,))
+        return EncodedPrompt(text, ids, (text,))
     text = _render(model, prompt)
     parts = _parts(text)
     if infill and not any(isinstance(part, int) for part in parts):
-        raise UnmaskError("the prompt has no gap: write <mask:8> where 8 tokens are to be filled in")
+        raise UnmaskError("the prompt has no gap: write <mask:8> for 8 tokens to be filled in")
     if not infill and len(parts) > 1:
         gap = _MASK.search(text)
-        raise UnmaskError(f"the prompt holds {gap and gap.group()!r}: use fill to have masks filled in")
+        raise UnmaskError(f"the prompt holds {gap and gap.group()!r}: use fill to fill gaps")
     check_room(model, sum(part for part in parts if isinstance(part, int)))
     ids: tuple[int, ...] = ()
     for part in parts:
         ids += (model.denoiser.mask_id,) * part if isinstance(part, int) else tuple(model.text.encode(part))
-    return Prompt(text, ids, parts)
+    return EncodedPrompt(text, ids, parts)
 
 
 def check_room(model: Model, positions: int) -> None:
-    """Before so many masks are made: a slip of the keyboard should not take all memory."""
+    """Called before the masks are made: a typing error should not take all memory."""
     if positions > model.denoiser.context:
         raise UnmaskError(
             f"prompt and answer need {positions} positions, the model takes {model.denoiser.context}: "
@@ -83,7 +83,7 @@ def _parts(text: str) -> tuple[str | int, ...]:
     for gap in _MASK.finditer(text):
         count = gap.group(1) if gap.group(1) is not None else "1"
         if not count.isdecimal() or len(count) > 9 or int(count) < 1:
-            raise UnmaskError(f"{gap.group()[:40]!r} is no gap: write <mask:8> for 8 tokens")
+            raise UnmaskError(f"{gap.group()[:40]!r} is not a gap: write <mask:8> for 8 tokens")
         parts += [text[end : gap.start()], int(count)]
         end = gap.end()
     parts.append(text[end:])

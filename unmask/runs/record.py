@@ -1,4 +1,4 @@
-"""What a run remembers of one problem under one cell: a line of `records.jsonl`.
+"""The result of one problem in one cell of a run: a line of `records.jsonl`.
 
     {"model": "tiny", "task": "countdown(level=4, …)", "task_version": 1, "decoder": "low-confidence(block=32, …)",
      "length": 64, "seed": 0, "sample": 0, "problem": "countdown-00f1…", "prompt": …, "text": …, "answer": "87-28+35",
@@ -22,7 +22,7 @@ FORMAT = 1  # of run.json and records.jsonl together
 
 
 class Cell(NamedTuple):
-    """One square of a grid."""
+    """One cell of a grid."""
 
     model: str
     task: str
@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 
 
 class Name(NamedTuple):
-    """What makes a record the only one of its kind; records sort by it."""
+    """What identifies a record; records sort by it."""
 
     model: str
     task: str
@@ -43,23 +43,23 @@ class Name(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Work:
-    """What the answer cost, in units no machine changes."""
+class Counts:
+    """What the answer cost, in units that do not depend on the machine."""
 
     rows: int = 0  # asked of the network: the paper's NFE divided by L
-    distinct: int = 0  # really computed: identical rows of one problem are computed once
-    positions: int = 0  # of the distinct rows, padding apart
+    distinct: int = 0  # rows computed: identical rows of one problem are computed once
+    positions: int = 0  # of the distinct rows, without padding
 
 
 @dataclass(frozen=True)
 class Measured:
     """What differs from run to run."""
 
-    calls: int = 0  # of the network, which its batch shares
+    calls: int = 0  # of the network, shared by the batch
     seconds: float = 0.0  # this problem's share of its batch's decoding
-    memory: int = 0  # most bytes in use on the device while its batch ran; 0 where the device does not say
+    memory: int = 0  # most bytes in use on the device while its batch ran; 0 where that is not known
     time: str = ""  # when the record was made, by the wall clock, in UTC
-    worker: str = ""  # which process decoded it, as host:pid
+    worker: str = ""  # the process that decoded it, as host:pid
     batch: int = 0  # problems decoded together
 
 
@@ -73,48 +73,48 @@ class Record:
     seed: int
     sample: int  # 0 … n−1; sample i is what a run under reseed(seed, i) gives
     problem: str  # its id
-    prompt: str  # as the model saw it, in its template; empty where it never saw it
+    prompt: str  # as the model saw it, in its template; empty where the model never saw it
     text: str  # the answer: the chosen row, cut at end-of-text
-    answer: str | None  # what was read from the text; null where nothing could be
-    key: str | None  # texts with one key vote together; null where there is no text
+    answer: str | None  # read from the text; null where there is none
+    key: str | None  # texts with the same key vote together; null where there is no text
     right: bool | None  # null where nothing was graded
     score: float | None  # 1 or 0, or a share where the task counts parts
     likelihood: float | None  # the decoder's score of the chosen row; null where it is not finite
-    cost: Work
+    cost: Counts
     error: str | None  # a sentence where the problem could not be decoded or graded
     measured: Measured
 
     @property
     def cell(self) -> Cell:
-        return Cell(self.model, self.task, self.decoder, self.length)
+        return Cell(*self.name[:4])
 
     @property
     def name(self) -> Name:
         return Name(self.model, self.task, self.decoder, self.length, self.seed, self.sample, self.problem)
 
     def line(self) -> bytes:
-        """As it stands in the file."""
-        said = asdict(self)
+        """As it is written to the file."""
+        values = asdict(self)
         try:
-            return json.dumps(said, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        except UnicodeEncodeError:  # half a surrogate pair has no UTF-8; its escape reads back as it was
-            return json.dumps(said, allow_nan=False).encode() + b"\n"
+            return json.dumps(values, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        except UnicodeEncodeError:  # half a surrogate pair has no UTF-8; its escape can be read back
+            return json.dumps(values, allow_nan=False).encode() + b"\n"
 
     def lasting(self) -> dict[str, Any]:
-        """All but what was measured: what two runs of one spec have in common."""
-        said = asdict(self)
-        del said["measured"]
-        return said
+        """All but the measurements: what two runs of one spec have in common."""
+        values = asdict(self)
+        del values["measured"]
+        return values
 
 
 def read_record(line: bytes | str) -> Record:
     """Raises ValueError where the line is not a whole record."""
-    said = json.loads(line)
-    if not isinstance(said, dict) or said.keys() != _FIELDS:
-        missing = sorted(_FIELDS - said.keys()) if isinstance(said, dict) else []
+    values = json.loads(line)
+    if not isinstance(values, dict) or values.keys() != _FIELDS:
+        missing = sorted(_FIELDS - values.keys()) if isinstance(values, dict) else []
         raise ValueError(f"no {missing[0]!r}" if missing else "not a record")
     try:
-        return Record(**{**said, "cost": Work(**said["cost"]), "measured": Measured(**said["measured"])})
+        return Record(**values | {"cost": Counts(**values["cost"]), "measured": Measured(**values["measured"])})
     except TypeError as error:
         raise ValueError(str(error)) from None
 
@@ -128,11 +128,10 @@ def finite(value: float) -> float | None:
 
 
 def trace_file(name: Name) -> str:
-    """Where a record's trace lies inside the run's folder."""
-    words = json.dumps(name).encode()
-    return f"traces/{blake2b(words, digest_size=8).hexdigest()}.jsonl"
+    """The path of a record's trace inside the run's folder."""
+    return f"traces/{blake2b(json.dumps(name).encode(), digest_size=8).hexdigest()}.jsonl"
 
 
-def check_format(said: Any, where: str) -> None:
-    if said != FORMAT:
-        raise UnmaskError(f"{where} is a run of format {said!r}: this unmask reads format {FORMAT}")
+def check_format(number: Any, where: str) -> None:
+    if number != FORMAT:
+        raise UnmaskError(f"{where} is a run of format {number!r}: this unmask reads format {FORMAT}")

@@ -1,7 +1,7 @@
-"""A run's folder: `run.json` says what runs, `records.jsonl` grows by whole lines. Killed anywhere, it can go on.
+"""A run's folder: `run.json` describes the run, `records.jsonl` grows by whole lines. A killed run can be resumed.
 
-One process writes at a time (a lock says so). A line counts once its newline is on the disk; what follows the last
-newline was torn by a crash, is dropped, and its problem is done again.
+One process writes at a time, held to it by a lock. A line counts once its newline is on the disk; what follows the last
+newline was cut off by a crash: it is dropped, and its problem is done again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEAD, RECORDS, LOCK = "run.json", "records.jsonl", ".lock"
 
 @dataclass(frozen=True)
 class Run:
-    """A run as its readers see it."""
+    """A run as it was read from its folder."""
 
     folder: Path
     head: dict[str, Any]  # run.json
@@ -48,21 +48,21 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
 def read_head(folder: Path) -> dict[str, Any] | None:
     path = folder / HEAD
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        head = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     except ValueError:
         raise UnmaskError(f"{str(path)!r} is not JSON: it was not written by unmask, or was changed since") from None
-    if not isinstance(said, dict) or "spec" not in said:
-        raise UnmaskError(f"{str(path)!r} is not a run's head: it says no spec")
-    check_format(said.get("format"), repr(str(folder)))
-    return said
+    if not isinstance(head, dict) or "spec" not in head:
+        raise UnmaskError(f"{str(path)!r} does not describe a run: it has no spec")
+    check_format(head.get("format"), repr(str(folder)))
+    return head
 
 
 def read_records(path: Path) -> tuple[list[Record], int]:
-    """The records, and how many bytes of the file they fill: the rest was torn off."""
+    """The records, and the number of bytes they fill: the rest is an incomplete line."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -71,7 +71,7 @@ def read_records(path: Path) -> tuple[list[Record], int]:
         raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     lines = raw.split(b"\n")
     torn = len(lines.pop())
-    found: dict[Name, Record] = {}
+    records: dict[Name, Record] = {}
     for number, line in enumerate(lines, 1):
         try:
             record = read_record(line)
@@ -80,14 +80,14 @@ def read_records(path: Path) -> tuple[list[Record], int]:
                 torn = len(line) + 1
                 break
             raise UnmaskError(
-                f"line {number} of {str(path)!r} is no record ({_first(error)}): put it right or take it out, "
+                f"line {number} of {str(path)!r} is not a record ({_first(error)}): mend or remove it, "
                 "and its problem is done again"
             ) from None
-        if record.name in found and found[record.name].error is None:
-            raise UnmaskError(f"line {number} of {str(path)!r} repeats a record that an earlier line holds")
-        found.pop(record.name, None)  # a failure may be tried again: the later line counts
-        found[record.name] = record
-    return list(found.values()), len(raw) - torn
+        if record.name in records and records[record.name].error is None:
+            raise UnmaskError(f"line {number} of {str(path)!r} repeats the record of an earlier line")
+        records.pop(record.name, None)  # a failure may be tried again: the later line counts
+        records[record.name] = record
+    return list(records.values()), len(raw) - torn
 
 
 def _first(error: Exception) -> str:
@@ -95,16 +95,16 @@ def _first(error: Exception) -> str:
 
 
 @dataclass
-class Store:
-    """A run's folder, held open for writing."""
+class RunFolder:
+    """A run's folder, open for writing."""
 
-    folder: Path
+    path: Path
     head: dict[str, Any]
-    records: list[Record] = field(repr=False)  # that were there when it was opened
+    records: list[Record] = field(repr=False)  # those it held when it was opened
     _file: int = field(repr=False)
 
     def append(self, records: Iterable[Record]) -> None:
-        """On the disk when this returns; where it cannot be, the file stays as it was."""
+        """They are on the disk when this returns; after an error the file is as it was."""
         before = os.fstat(self._file).st_size
         try:
             _write(self._file, b"".join(record.line() for record in records))
@@ -112,19 +112,19 @@ class Store:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, before)
                 os.fsync(self._file)
-            raise _refusal(self.folder, error) from None
+            raise _refusal(self.path, error) from None
 
     def keep(self, path: Path, text: str) -> None:
         """A file beside the records."""
         try:
-            write_whole(self.folder / path, text)
+            write_whole(self.path / path, text)
         except OSError as error:
-            raise _refusal(self.folder, error) from None
+            raise _refusal(self.path, error) from None
 
 
 @contextlib.contextmanager
-def open_store(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator[Store]:
-    """Begin the run that `head` describes, or go on with it; another run's folder is refused."""
+def open_run(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator[RunFolder]:
+    """Begin the run that `head` describes, or resume it; another run's folder is refused."""
     folder = Path(folder)
     with contextlib.ExitStack() as stack:
         try:
@@ -142,16 +142,16 @@ def open_store(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator
             _sync_folder(folder)
         except OSError as error:
             raise _refusal(folder, error) from None
-        yield Store(folder, head, records, file)
+        yield RunFolder(folder, head, records, file)
 
 
 def _make(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UnmaskError(f"{str(folder)!r} is a file: a run needs a folder")
     folder.mkdir(parents=True, exist_ok=True)
-    strangers = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
-    if strangers and HEAD not in strangers:
-        raise UnmaskError(f"{str(folder)!r} holds {sorted(strangers)[0]!r} and no run: choose an empty folder")
+    entries = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
+    if entries and HEAD not in entries:
+        raise UnmaskError(f"{str(folder)!r} holds {sorted(entries)[0]!r} and no run: choose an empty folder")
 
 
 def _hold(lock: int, folder: Path) -> None:
@@ -168,32 +168,32 @@ def _hold(lock: int, folder: Path) -> None:
 
 
 def _agree(folder: Path, head: dict[str, Any], begun: bool) -> dict[str, Any]:
-    """The head that stands in the folder: the one the run began with, or this one where nothing is recorded yet."""
-    there = read_head(folder)
-    if there is None or not begun:
+    """The head the run began with; this one where nothing is recorded yet."""
+    stored = read_head(folder)
+    if stored is None or not begun:
         write_whole(folder / HEAD, json.dumps(head, ensure_ascii=False, indent=1) + "\n")
         return head
-    here = json.loads(json.dumps(head["spec"]))  # tuples are lists on the disk
-    if there["spec"] != here:
+    spec = json.loads(json.dumps(head["spec"]))  # tuples are lists on the disk
+    if stored["spec"] != spec:
         raise UnmaskError(
-            f"{str(folder)!r} holds another run ({difference(there['spec'], here)}): "
+            f"{str(folder)!r} holds another run ({difference(stored['spec'], spec)}): "
             "choose another folder, or ask for the same run"
         )
-    return there
+    return stored
 
 
-def difference(there: dict[str, Any], here: dict[str, Any]) -> str:
-    """What two specs do not share, in a sentence's words."""
-    keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
-    return "; ".join(f"{key}: {_said(there.get(key), here.get(key))}" for key in keys)
+def difference(stored: dict[str, Any], spec: dict[str, Any]) -> str:
+    """In words: how a stored spec and a new one differ."""
+    keys = [key for key in dict.fromkeys([*stored, *spec]) if stored.get(key) != spec.get(key)]
+    return "; ".join(f"{key}: {_contrast(stored.get(key), spec.get(key))}" for key in keys)
 
 
-def _said(there: Any, here: Any) -> str:
-    if isinstance(there, list) and isinstance(here, list):
-        gone, come = [x for x in there if x not in here], [x for x in here if x not in there]
-        if gone or come:
-            there, here = gone or "nothing more", come or "nothing more"
-    return f"{_short(there)} there, {_short(here)} here"
+def _contrast(stored: Any, value: Any) -> str:
+    if isinstance(stored, list) and isinstance(value, list):
+        removed, added = [x for x in stored if x not in value], [x for x in value if x not in stored]
+        if removed or added:
+            stored, value = removed or "nothing more", added or "nothing more"
+    return f"{_short(stored)} there, {_short(value)} here"
 
 
 def _short(value: Any) -> str:
@@ -202,8 +202,18 @@ def _short(value: Any) -> str:
     return str(value) if len(str(value)) <= 200 else str(value)[:199] + "…"
 
 
+def check_writable(path: Path) -> None:
+    """Before the work, not after it."""
+    if path.is_dir():
+        raise UnmaskError(f"{str(path)!r} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise UnmaskError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into: make it first")
+    if not os.access(path.parent, os.W_OK):
+        raise UnmaskError(f"nothing can be written into {str(path.parent)!r}: choose another folder")
+
+
 def write_whole(path: Path, text: str) -> None:
-    """Appears whole or not at all, and is on the disk when this returns."""
+    """The file appears whole or not at all, and is on the disk when this returns."""
     part = path.with_name(f".{path.name}.part")
     file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
@@ -216,13 +226,13 @@ def write_whole(path: Path, text: str) -> None:
 
 def _write(file: int, data: bytes) -> None:
     rest = memoryview(data)
-    while rest:  # the system may take less than it was given
+    while rest:  # the system may write less than it was given
         rest = rest[os.write(file, rest) :]
     os.fsync(file)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Names of new files are part of the folder, and need their own way to the disk."""
+    """Names of new files are part of the folder and need a sync of their own."""
     file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(file)

@@ -187,11 +187,12 @@ def _replay(trace: Trace) -> Iterator[Frame]:
     slots = now.masked[0].nonzero()[:, 0]
     for line in trace.steps:
         parents = now
-        now = _written(parents.rows(torch.tensor(line["source"], dtype=torch.long)), line["writes"], line["step"])
+        source = torch.tensor(line["source"], dtype=torch.long)
+        now = _written(parents.rows(source), line["writes"], line["step"])
         branch = None
         if "branch" in line:
             branch = _replay_branch(line["branch"], parents, slots, line["step"])
-        yield Frame(now, torch.tensor(line["score"], dtype=dtype), line["step"], branch)
+        yield Frame(now, torch.tensor(line["score"], dtype=dtype), line["step"], branch, parent=source)
 
 
 def _written(canvas: Canvas, writes: list[list[Any]], step: int) -> Canvas:

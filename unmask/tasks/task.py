@@ -64,12 +64,12 @@ task: Registry[Task] = Registry("task")
 
 
 def configure(specs: Sequence[str], **options: Any) -> list[Task]:
-    """The tasks that the specs name, with each option set on the tasks that have it; None means not given.
+    """The tasks that the specs name, with each option set on the tasks that have it; None and False mean not given.
 
     An option that no task has is refused, and so is `prompts` unless every task has it.
     """
     tasks = [task.make(spec) for spec in specs]
-    options = {key: value for key, value in options.items() if value is not None}
+    options = {key: value for key, value in options.items() if value not in (None, False)}
     for key in options:
         lacking = [spec for spec, each in zip(specs, tasks, strict=True) if key not in _settings(each)]
         if lacking and (key == "prompts" or len(lacking) == len(tasks)):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from unmask.core import Decoder
 from unmask.models import Model
+from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
 from unmask.runs.prompt import read_prompt
-from unmask.runs.settings import Settings
 from unmask.tasks import Problem, Task
 
 
@@ -33,7 +33,7 @@ def evaluate(
     seed: int = 0,
     batch: int = 256,
 ) -> Evaluation:
-    generation = Generation(model, Settings(decoder, length, seed), key=task.key)
+    generation = Generation(model, Decoding(decoder, length, seed), key=task.key)
     right: list[bool] = []
     every: list[list[bool]] = []
     rows = 0

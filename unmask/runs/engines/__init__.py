@@ -1,4 +1,4 @@
-"""Who decodes a run's jobs: this process, or workers on one or many machines."""
+"""Engines decode a run's jobs: in this process, or by workers on one or many machines."""
 
 from unmask.errors import UnmaskError, nearest
 from unmask.runs.engines.local import Local
@@ -15,7 +15,7 @@ def make_engine(name: str = "local", workers: int | None = None, address: str | 
             given = "--workers" if workers is not None else "--address"
             raise UnmaskError(f"{given} is for --engine ray: the local engine is this process alone")
         return Local()
-    from unmask.runs.engines.ray import Ray  # an extra
+    from unmask.runs.engines.ray import Ray  # an optional extra
 
     return Ray(workers, address)
 

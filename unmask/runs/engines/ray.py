@@ -1,8 +1,8 @@
-"""Workers on one or many machines, by Ray: a cluster that is there, or one started here for the run.
+"""Workers on one or many machines, run by Ray: on an existing cluster, or on one started for the run.
 
-Each actor holds the model; jobs and answers cross as plain values. One job is with a worker at a time, so that a death
-can be laid at a problem's door: the problems of a batch that died are tried again one by one elsewhere, and one that
-twice died alone becomes a recorded failure.
+Each actor holds the model; jobs and answers travel as plain values. A worker has one job at a time, so that its death
+can be traced to a problem: the problems of a batch whose worker died are tried again one by one elsewhere, and a
+problem that twice killed its worker alone becomes a recorded failure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ from unmask import environment
 from unmask.errors import UnmaskError
 from unmask.runs.batching import Batches
 from unmask.runs.job import Done, Job, failure
+from unmask.runs.record import Name
 from unmask.runs.worker import Worker
 from unmask.version import __version__
 
@@ -29,39 +30,38 @@ try:
 except ImportError:
     raise UnmaskError("--engine ray needs Ray: pip install 'unmask[ray]'") from None
 
-DEATHS = 2  # alone, after which a problem is left out
-STILLBORN = 5  # workers in a row that died before their first job
+MAX_DEATHS = 2  # of workers on one problem alone, after which it is left out
+MAX_FAILED_STARTS = 5  # workers in a row that died before their first job
 PATIENCE = 900.0  # seconds without a worker or an answer before the cluster counts as gone
 
 
 class Actor(Worker):
-    """A worker that is spoken to in plain values."""
+    """A worker that takes and returns plain values."""
 
-    def work(self, said: dict[str, Any]) -> dict[str, Any]:
-        return self.run(Job.of(said)).plain()
+    def work(self, job: dict[str, Any]) -> dict[str, Any]:
+        return self.run(Job.from_dict(job)).to_dict()
 
 
 @dataclass
-class Hands:
-    """The workers, and what each is about."""
+class WorkerPool:
+    """The workers, and what each is doing."""
 
-    make: Any  # starts an actor
-    busy: dict[Any, tuple[Any, Job | None]] = field(default_factory=dict)  # by the answer that is awaited
+    new_actor: Any  # starts an actor
+    busy: dict[Any, tuple[Any, Job | None]] = field(default_factory=dict)  # by the pending answer
     idle: list[Any] = field(default_factory=list)
-    stillborn: int = 0
+    failed_starts: int = 0
 
-    def hire(self) -> None:
-        actor = self.make()
+    def start(self) -> None:
+        actor = self.new_actor()
         self.busy[actor.facts.remote()] = (actor, None)
 
     def give(self, job: Job) -> None:
         actor = self.idle.pop()
-        self.busy[actor.work.remote(job.plain())] = (actor, job)
+        self.busy[actor.work.remote(job.to_dict())] = (actor, job)
 
     def end(self) -> None:
         for actor in [*self.idle, *(actor for actor, _ in self.busy.values())]:
-            with contextlib.suppress(RayError):
-                ray.kill(actor)
+            _kill(actor)
 
 
 class Ray:
@@ -73,25 +73,25 @@ class Ray:
     def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done], None, None]:
         jobs = list(jobs)
         with _cluster(self.address, self.workers):
-            on_gpu = jobs[0].device == "cuda"
+            on_gpu = jobs[0].placement.device == "cuda"
             count = _count(self.workers, on_gpu)
             need: Any = {"num_gpus": 1} if on_gpu else {"num_cpus": 1}
-            made: Any = ray.remote(Actor).options(**need, max_restarts=0, max_task_retries=0)
-            hands = Hands(lambda: made.remote(1.0 if on_gpu else 1 / count))  # cores share their machine's memory
+            actor: Any = ray.remote(Actor).options(**need, max_restarts=0, max_task_retries=0)
+            pool = WorkerPool(lambda: actor.remote(1.0 if on_gpu else 1 / count))  # cores share their machine's memory
             try:
-                yield from _run(Queue(jobs, batches), hands, count)
+                yield from _run(Queue(jobs, batches), pool, count)
             finally:
-                hands.end()
+                pool.end()
 
 
 class Queue:
-    """What is still to be done: what died first, then the rest in order."""
+    """The jobs left: first those whose worker died, then the rest in order."""
 
     def __init__(self, jobs: Iterable[Job], batches: Batches):
         self.batches = batches
         self._again: deque[Job] = deque()
         self._fresh = deque(jobs)
-        self._deaths: dict[Any, int] = {}
+        self._deaths: Counter[Name] = Counter()
 
     def __len__(self) -> int:
         return len(self._again) + len(self._fresh)
@@ -105,85 +105,81 @@ class Queue:
             self._fresh.appendleft(job.part(size, len(job.problems)))
         return job.part(0, size)
 
-    def back(self, job: Job) -> None:
-        """Nobody's fault: as it was."""
-        self._again.append(job)
-
     def died(self, job: Job) -> Done | None:
-        """Its problems go again one by one; of one that died alone too often, its failure."""
+        """Queue its problems again, one by one; or the failure of a problem that too often killed its worker alone."""
         if len(job.problems) > 1:
             self._again += [job.part(place, place + 1) for place in range(len(job.problems))]
             return None
         problem = next(iter(job.problems))
-        name = (job.model, job.task, job.decoder, job.length, job.seed, job.sample, problem.id)
-        self._deaths[name] = self._deaths.get(name, 0) + 1
-        if self._deaths[name] < DEATHS:
+        name = Name(*job.cell, job.seed, job.sample, problem.id)
+        self._deaths[name] += 1
+        if self._deaths[name] < MAX_DEATHS:
             self._again.append(job)
             return None
-        sentence = f"the worker died {DEATHS} times on this problem alone: it was left out"
+        sentence = f"the worker died {MAX_DEATHS} times on this problem alone: it was left out"
         return Done((failure(problem, sentence, batch=1),), 1, False, 0.0)
 
 
-def _run(queue: Queue, hands: Hands, count: int) -> Iterator[tuple[Job, Done]]:
+def _run(queue: Queue, pool: WorkerPool, count: int) -> Iterator[tuple[Job, Done]]:
     for _ in range(count):
-        hands.hire()
-    while len(queue) or any(job for _, job in hands.busy.values()):
-        while hands.idle and len(queue):
-            hands.give(queue.next())
-        came, _ = ray.wait(list(hands.busy), num_returns=1, timeout=PATIENCE)
-        if not came:
-            raise UnmaskError(f"no worker answered for {PATIENCE:.0f} s: is the cluster still there?")
-        actor, job = hands.busy.pop(came[0])
+        pool.start()
+    while len(queue) or any(job for _, job in pool.busy.values()):
+        while pool.idle and len(queue):
+            pool.give(queue.next())
+        ready, _ = ray.wait(list(pool.busy), num_returns=1, timeout=PATIENCE)
+        if not ready:
+            raise UnmaskError(f"no worker answered for {PATIENCE:.0f} s: is the cluster still up?")
+        actor, job = pool.busy.pop(ready[0])
         try:
-            said = ray.get(came[0], timeout=PATIENCE)
+            values = ray.get(ready[0], timeout=PATIENCE)
         except (RayActorError, GetTimeoutError):
-            _bury(actor)
-            yield from _mourn(queue, hands, job)
+            _kill(actor)  # it may be alive and out of reach
+            yield from _replace(queue, pool, job)
             continue
         except RayTaskError as error:
             raise error.cause if isinstance(error.cause, UnmaskError) else error from None
-        hands.idle.append(actor)
+        pool.idle.append(actor)
         if job is None:
-            _check(said)
+            _check(values)
             continue
-        hands.stillborn = 0
-        done = Done.of(said)
+        pool.failed_starts = 0
+        done = Done.from_dict(values)
         queue.batches.saw(job.shape, len(job.problems), done.fitted, done.roomy, done.seconds)
         yield job, done
 
 
-def _mourn(queue: Queue, hands: Hands, job: Job | None) -> Iterator[tuple[Job, Done]]:
+def _replace(queue: Queue, pool: WorkerPool, job: Job | None) -> Iterator[tuple[Job, Done]]:
+    """A new worker for the one that died on this job, or before its first."""
     if job is None:
-        hands.stillborn += 1
-        if hands.stillborn >= STILLBORN:
-            raise UnmaskError(f"{STILLBORN} workers in a row died while starting: see the logs of Ray")
-    else:
-        failed = queue.died(job)
-        if failed:
-            yield job, failed
-    hands.hire()
+        pool.failed_starts += 1
+        if pool.failed_starts >= MAX_FAILED_STARTS:
+            raise UnmaskError(f"{MAX_FAILED_STARTS} workers in a row died while starting: see the logs of Ray")
+    elif failed := queue.died(job):
+        yield job, failed
+    pool.start()
 
 
-def _bury(actor: Any) -> None:
-    """What cannot be reached might still live."""
+def _kill(actor: Any) -> None:
     with contextlib.suppress(RayError):
         ray.kill(actor)
 
 
 def _check(facts: dict[str, Any]) -> None:
     if facts["unmask"] != __version__:
-        raise UnmaskError(f"worker {facts['name']} has unmask {facts['unmask']}, this is {__version__}: install one")
+        raise UnmaskError(
+            f"worker {facts['name']} has unmask {facts['unmask']}, this is {__version__}: install the same version"
+        )
     if environment.deterministic() and not facts["deterministic"]:
-        raise UnmaskError(f"worker {facts['name']} loaded torch before unmask could ask for one order of summation")
+        raise UnmaskError(f"worker {facts['name']} loaded torch before unmask could fix the order of summation")
 
 
 @contextlib.contextmanager
 def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
-    """Joined by address, or started here and ended with the run; one this process already has is left alone."""
+    """Joined by address, or started here and stopped with the run; a cluster this process already uses is kept."""
     if ray.is_initialized():
         yield
         return
-    _knock(address)
+    _check_reachable(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     here: dict[str, Any] = {"num_cpus": max(workers or 0, os.cpu_count() or 1), "include_dashboard": False}
     try:
@@ -197,8 +193,8 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _knock(address: str | None) -> None:
-    """Ray itself tries for minutes to reach what nobody answers at."""
+def _check_reachable(address: str | None) -> None:
+    """Ray itself would try for minutes."""
     host, _, port = (address or "").rpartition(":")
     if "/" in host or not host or not port.isdecimal():
         return
@@ -210,9 +206,9 @@ def _knock(address: str | None) -> None:
 
 def _count(wanted: int | None, on_gpu: bool) -> int:
     kind = "GPU" if on_gpu else "CPU"
-    there = int(ray.cluster_resources().get(kind, 0))
-    if wanted is not None and wanted > there:
-        raise UnmaskError(f"{wanted} workers need {wanted} {kind}s, the cluster has {there}")
-    if not there:
+    available = int(ray.cluster_resources().get(kind, 0))
+    if wanted is not None and wanted > available:
+        raise UnmaskError(f"{wanted} workers need {wanted} {kind}s, the cluster has {available}")
+    if not available:
         raise UnmaskError(f"the cluster has no {kind} for a worker")
-    return wanted or there
+    return wanted or available

@@ -1,4 +1,4 @@
-"""Where a run stands, cell by cell, while its records come in."""
+"""The figures of a run, cell by cell, while its records come in."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from unmask.runs.record import Cell, Record
 
 
 @dataclass
-class Standing:
-    """Of one cell. A problem that failed counts as wrong."""
+class CellSummary:
+    """A problem that failed counts as wrong."""
 
     scores: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # by problem
     records: int = 0
@@ -27,29 +27,29 @@ class Standing:
 
     @property
     def accuracy(self) -> float:
-        """Mean score in percent, each problem counting once."""
+        """Mean score in percent; each problem counts once."""
         means = self._means()
         return 100 * sum(means) / len(means)
 
     @property
     def error(self) -> float:
-        """Its standard error; of one problem there is none."""
+        """The standard error of the accuracy; nan for a single problem."""
         return 100 * standard_error(self._means())
 
-    def said(self) -> str:
+    def __str__(self) -> str:
         within = "" if math.isnan(self.error) else f" ± {self.error:.1f}"
         failed = f", {self.failed} failed" if self.failed else ""
         return f"{self.accuracy:.1f}{within} % (n={len(self.scores)}), {self.rows / self.records:.0f} rows{failed}"
 
     def _means(self) -> list[float]:
-        return [sum(mine) / len(mine) for mine in self.scores.values()]
+        return [sum(scores) / len(scores) for scores in self.scores.values()]
 
 
-def standings(records: Iterable[Record]) -> dict[Cell, Standing]:
-    found: dict[Cell, Standing] = defaultdict(Standing)
+def summarize(records: Iterable[Record]) -> dict[Cell, CellSummary]:
+    cells: dict[Cell, CellSummary] = defaultdict(CellSummary)
     for record in records:
-        found[record.cell].add(record)
-    return dict(found)
+        cells[record.cell].add(record)
+    return dict(cells)
 
 
 def standard_error(values: Sequence[float]) -> float:

@@ -1,0 +1,104 @@
+"""How prompts are decoded, as one value: the API, grids, jobs and records hold it whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypedDict
+
+import unmask.decoders  # noqa: F401  registers the decoders
+from unmask.core import Adapter, Canvas, Decoder, Denoiser, decoder
+from unmask.errors import UnmaskError
+from unmask.models import Model
+from unmask.models.cache import cached, make_cache
+from unmask.models.early_end import EarlyEnd
+from unmask.models.guidance import Guided
+from unmask.models.suppress import Suppressed
+
+DECODER = "order-token-search"  # where none is named
+
+
+class DecodingOptions(TypedDict, total=False):
+    """The fields of `Decoding` as keyword arguments."""
+
+    decoder: str | Decoder
+    length: int | None
+    seed: int
+    guidance: float
+    suppress: bool
+    early_end: bool
+    cache: str
+    stop: str | Sequence[str]
+
+
+def order_token_search() -> Decoder:
+    return decoder.make(DECODER)
+
+
+# The comments beside the fields are also the help of the command line's options.
+@dataclass(frozen=True)
+class Decoding:
+    """How a prompt is decoded."""
+
+    decoder: Decoder = field(default_factory=order_token_search)  # a decoder and its settings, such as ots(beams=4)
+    length: int = 0  # masks after the prompt
+    seed: int = 0  # the same seed gives the same answer
+    guidance: float = 0.0  # scale of classifier-free guidance; above 0 it doubles the rows
+    suppress: bool = False  # never write end-of-text
+    early_end: bool = False  # compute nothing after an answer's end-of-text; approximate (docs/caching.md)
+    cache: str = "none"  # KV cache within a block: prefix, dual or dual(refresh=4); approximate (docs/caching.md)
+    stop: tuple[str, ...] = ()  # cut the text before the first of these strings
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.decoder, Decoder):
+            kind = type(self.decoder).__name__
+            raise UnmaskError(f"a decoder is a spec such as 'ots(beams=4)' or an object, not {kind}")
+        for name in ("length", "seed"):
+            if isinstance(value := getattr(self, name), bool) or not isinstance(value, int):
+                raise UnmaskError(f"{name}={value!r} does not work: give a whole number")
+        if not isinstance(self.guidance, int | float) or not 0 <= self.guidance < math.inf:
+            raise UnmaskError(f"guidance={self.guidance!r} does not work: choose 0 (none) or more")
+        if self.suppress and self.early_end:
+            raise UnmaskError("early_end waits for the end-of-text that suppress forbids: choose one of them")
+        if not all(isinstance(text, str) and text for text in self.stop):
+            raise UnmaskError("a stop string is empty or not text: give at least one character")
+        object.__setattr__(self, "cache", make_cache(self.cache))  # spelt one way in every record
+
+    def denoiser(self, model: Model) -> Denoiser:
+        """The model's denoiser, with its cache: what the meter counts."""
+        return cached(model.denoiser, self.cache, model.name)
+
+    def adapter(self, model: Model) -> Adapter:
+        """Wraps the metered denoiser; guidance comes first, so that its rows are counted."""
+
+        def adapt(denoiser: Denoiser, canvas: Canvas) -> Denoiser:
+            if self.guidance > 0:
+                denoiser = Guided(denoiser, canvas.real & ~canvas.masked, self.guidance)
+            if self.suppress:
+                denoiser = Suppressed(denoiser, model.eos)
+            return EarlyEnd(denoiser, model.eos) if self.early_end else denoiser
+
+        return adapt
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "decoder": spec(self.decoder), "stop": list(self.stop)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Decoding:
+        """From `to_dict`, or from what a user wrote: a decoder's spec, one stop string or a list of them."""
+        stop = values.get("stop", ())
+        parts = {"decoder": decoder.make(values.get("decoder", DECODER))}
+        return cls(**{**values, **parts, "stop": (stop,) if isinstance(stop, str) else tuple(stop)})
+
+    def record(self, masks: int) -> dict[str, Any]:
+        """Plain values, with the decoder's defaults written out for this number of masks."""
+        return replace(self, decoder=self.decoder.resolved(masks)).to_dict()
+
+
+def spec(value: Decoder) -> str:
+    """The decoder's text form; the repr of one that is not registered."""
+    try:
+        return decoder.spec(value)
+    except UnmaskError:
+        return repr(value)
