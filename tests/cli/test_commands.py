@@ -135,7 +135,7 @@ WRONG = [
     (["generate", "abc", "--suppress", "--early-end"], "", "choose one"),
     (["generate", "abc", "--cache", "prefx"], "", "did you mean 'prefix'"),
     (["generate", "abc", "--cache", "dual", "--model", "toy-chain"], "", "toy-chain keeps no keys and values"),
-    (["generate", "abc", "--compile", "--device", "cpu"], "", "compiled layers are for a GPU"),
+    (["generate", "abc", "--compile", "--device", "cpu"], "", "compiled layers need a GPU"),
     (["generate", "abc", "--decoder", "low-confidance"], "", "did you mean 'low-confidence'"),
     (["generate", "abc", "--decoder", "ots(beam=4)"], "", "did you mean 'beams'"),
     (["generate", "abc", "--decoder", "ots(beams=x)"], "", "a whole number"),

@@ -100,7 +100,7 @@ def test_what_is_not_a_run_is_refused(run, tmp_path: Path):
     folder = write_run(tmp_path / "bad", grid(problems=2))
     lines = (folder / "records.jsonl").read_text().splitlines(keepends=True)
     (folder / "records.jsonl").write_text("".join([lines[0], "rubbish\n", *lines[1:]]))
-    assert "line 2 of 'bad/records.jsonl' is no record" in _sentence(run("bad"))
+    assert "line 2 of 'bad/records.jsonl' is not a record" in _sentence(run("bad"))
     assert "Missing argument" in _sentence(run())
 
 

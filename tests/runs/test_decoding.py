@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import pytest
 from tests.runs.nano import small_grid
 from unmask.cli.app import whole
 from unmask.errors import UnmaskError
-from unmask.runs import grid
 from unmask.runs.decoding import Decoding, DecodingOptions
 from unmask.runs.grid import make_grid
 from unmask.runs.placement import Placement
@@ -48,7 +48,7 @@ def test_a_run_of_an_earlier_version_has_the_same_spec(name: str):
 
 
 def test_the_default_length_is_read_without_loading_a_checkpoint(model: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(grid, "load", lambda *_, **__: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(import_module("unmask.models.load"), "load_folder", lambda *_, **__: pytest.fail("the model was loaded"))
     assert make_grid(["tiny"], ["countdown"], ["ots"], limit=1).lengths == (64,)
     assert make_grid([model], ["countdown"], ["ots"], limit=1).lengths == (128,)
     monkeypatch.undo()

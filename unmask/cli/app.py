@@ -39,7 +39,7 @@ COMMANDS = {
     "reproduce": "Run the paper's experiments, by default on the embedded model, and print our figures beside the "
     "paper's.",
     "train": "Train a model of the LLaDA family on the generated tasks.",
-    "tree": "Show the tree a search grew: every candidate, its score, whose child it is, and what became of it.",
+    "tree": "Show the tree of a search: every candidate with its score and parent, and whether it was kept.",
 }
 HELP = Path(__file__).with_name("help.json")  # the --help of each command, by its words; written by `make docs`
 

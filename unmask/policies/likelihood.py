@@ -20,19 +20,21 @@ from unmask.core.shapes import AtFloat, Float
 from unmask.registry import Registry
 
 
-class Group(NamedTuple):
-    hidden: slice  # slots masked together
+class Hidden(NamedTuple):
+    """One group of the partition."""
+
+    slots: slice  # masked together
     counted: slice  # those of them whose log p counts
 
 
 class Likelihood(ABC):
     @abstractmethod
-    def groups(self, current: slice) -> Sequence[Group]:
+    def groups(self, current: slice) -> Sequence[Hidden]:
         """What is predicted again while rows work on the slots `current`."""
 
     def start(self, current: slice) -> int:
         """The first slot that is hidden: what comes before it does not change while candidates are scored."""
-        return min(group.hidden.start for group in self.groups(current))
+        return min(group.slots.start for group in self.groups(current))
 
 
 likelihood: Registry[Likelihood] = Registry("likelihood")
@@ -43,8 +45,8 @@ likelihood: Registry[Likelihood] = Registry("likelihood")
 class Block(Likelihood):
     """Eq. 2: the current block, inside the full completion."""
 
-    def groups(self, current: slice) -> Sequence[Group]:
-        return [Group(current, current)]
+    def groups(self, current: slice) -> Sequence[Hidden]:
+        return [Hidden(current, current)]
 
 
 @likelihood("all-blocks")
@@ -52,9 +54,9 @@ class Block(Likelihood):
 class AllBlocks(Likelihood):
     """Eq. S4: every block so far at once, each scored anew; their sum is the total by itself."""
 
-    def groups(self, current: slice) -> Sequence[Group]:
+    def groups(self, current: slice) -> Sequence[Hidden]:
         every = slice(0, current.stop)
-        return [Group(every, every)]
+        return [Hidden(every, every)]
 
 
 @likelihood("future-masked")
@@ -62,8 +64,8 @@ class AllBlocks(Likelihood):
 class FutureMasked(Likelihood):
     """Eq. S5: the current block, with everything after it hidden too."""
 
-    def groups(self, current: slice) -> Sequence[Group]:
-        return [Group(slice(current.start, None), current)]
+    def groups(self, current: slice) -> Sequence[Hidden]:
+        return [Hidden(slice(current.start, None), current)]
 
 
 def score_blocks(
@@ -83,10 +85,10 @@ def score_blocks(
     return torch.stack([fresh.get(block, old) for block, old in enumerate(rows.scores.unbind(1))], dim=1)
 
 
-def predict(full: Rows, group: Group, start: int) -> AtFloat:
+def predict(full: Rows, group: Hidden, start: int) -> AtFloat:
     """log p of the counted slots of finished texts, once the group is hidden in them."""
     at = full.slots[:, group.counted]
-    beliefs = full.remask(full.slots[:, group.hidden]).ask(at, slice(start, None))
+    beliefs = full.remask(full.slots[:, group.slots]).ask(at, slice(start, None))
     return beliefs.logp(full.canvas.at(at))
 
 
