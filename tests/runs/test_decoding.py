@@ -48,7 +48,8 @@ def test_a_run_of_an_earlier_version_has_the_same_spec(name: str):
 
 
 def test_the_default_length_is_read_without_loading_a_checkpoint(model: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(import_module("unmask.models.load"), "load_folder", lambda *_, **__: pytest.fail("the model was loaded"))
+    loading = import_module("unmask.models.load")
+    monkeypatch.setattr(loading, "load_folder", lambda *_, **__: pytest.fail("the model was loaded"))
     assert make_grid(["tiny"], ["countdown"], ["ots"], limit=1).lengths == (64,)
     assert make_grid([model], ["countdown"], ["ots"], limit=1).lengths == (128,)
     monkeypatch.undo()
