@@ -128,10 +128,10 @@ def order_token_search(
         ls = torch.cat([logits(forward, part, mask_id) for part in states.split(rows_at_once)])  # 4
         search = last or (interval is not None and number % interval == 0)  # 5
         candidates: list[Beam] = []  # 6
-        for parent, (row, l) in enumerate(zip(rows, ls, strict=True)):  # 7, 24
-            draws = range(beams if search else 1)  # 9
+        for parent, (row, l) in enumerate(zip(rows, ls, strict=True)):  # 7, 23
+            draws = range(beams if search else 1)  # 9; 24 and 25 are 10 and 11 once
             x0s = [complete(row.x, l, mask_id, row.noise, "token", number, i, temperature) for i in draws]  # 10, 11
-            afters = [transfer(row.x, x0, l, here, quota, mask_id) for x0 in x0s]  # 12, 27
+            afters = [transfer(row.x, x0, l, here, quota, mask_id) for x0 in x0s]  # 12, 26
             if not search:
                 candidates.append(Beam(afters[0], row.noise, row.s, row.score))
                 continue
@@ -150,7 +150,7 @@ def order_token_search(
         if search:
             branches.append(candidates)
             rows = sorted(candidates, key=lambda candidate: -candidate.score)[:beams]  # 21; a sort keeps ties in order
-    return Search(rows[0].x.tolist(), rows[0].score, rows, branches)  # 31
+    return Search(rows[0].x.tolist(), rows[0].score, rows, branches)  # 30
 
 
 def block_scores(

@@ -29,6 +29,10 @@ class Memory:
         self.progress: dict[int, tuple[int, int]] = {}  # by place: its block and age, where rows advance by themselves
         self.number = next(_NUMBERS)
 
+    def release(self) -> None:
+        """Give the content back. Rows that still ask are answered from places that are filled once more."""
+        self.content, self.stale = None, set(range(self.places))
+
     def take(self) -> int:
         """A new place."""
         self.places += 1

@@ -13,7 +13,7 @@ from unmask.core.decoder import Branch, Frame
 from unmask.core.denoiser import Denoiser
 from unmask.core.kept import Kept, Memory, distinct
 from unmask.core.noise import Noise, Purpose
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Float, Int, PerRow, Score, Steps
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Float, Int, PerRow, Score, Steps, Tokens
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class Rows:
         refresh, kept = self.model.refresh, self.kept
         if kept is not None and kept.span == span and (refresh is None or kept.age < refresh):
             return replace(self, kept=replace(kept, age=kept.age + 1))
+        if kept is not None:
+            kept.memory.release()
         return replace(self, kept=self._remember(self.slots[:, span], span))
 
     def advance(self, size: int) -> tuple[Rows, Columns]:
@@ -91,17 +93,18 @@ class Rows:
     def remask(self, at: Columns) -> Rows:
         return replace(self, canvas=self.canvas.remask(at))
 
-    def score_blocks(self, scores: Float[Tensor, "row block"]) -> Rows:
+    def with_scores(self, scores: Float[Tensor, "row block"]) -> Rows:
         return replace(self, scores=scores)
 
     def fork(self, count: int, step: int) -> Rows:
-        """Each row `count` times in a row, each child with its own noise."""
-        parent = torch.arange(len(self), device=self.slots.device).repeat_interleave(count)
-        return self.children(parent, torch.arange(count, device=parent.device).repeat(len(self)), step)
-
-    def children(self, parent: PerRow, draw: PerRow, step: int) -> Rows:
-        """Row i is made from row parent[i] and is its draw[i]-th child, the 0-th of which keeps its noise."""
+        """`count` children of each row, one after another: the first with its parent's noise, others with their own."""
+        parent, draw = self.children(count)
         return replace(self.keep(parent), noise=self.noise.children(parent, draw, step))
+
+    def children(self, count: int) -> tuple[PerRow, PerRow]:
+        """Of every child of a fork: its parent, and which of its parent's children it is."""
+        parent = torch.arange(len(self), device=self.slots.device).repeat_interleave(count)
+        return parent, torch.arange(count, device=parent.device).repeat(len(self))
 
     def keep(self, index: Int[Tensor, " new"]) -> Rows:
         """Row i of the result is row index[i]: prune, reorder or repeat."""
@@ -128,15 +131,13 @@ class Rows:
 
     def samples(self, count: int) -> Rows:
         """`count` independent copies of each row, sample i with the noise of a run under `reseed(seed, i)`."""
-        parent = torch.arange(len(self), device=self.slots.device).repeat_interleave(count)
-        sample = torch.arange(count, device=parent.device).repeat(len(self))
+        parent, sample = self.children(count)
         rows = self.keep(parent)
         return replace(rows, noise=rows.noise.again(sample), group=rows.group * count + sample)
 
-    def best(self, count: int, score: Score | None = None) -> Int[Tensor, " best"]:
+    def best(self, count: int) -> Int[Tensor, " best"]:
         """The `count` rows of highest score in each group, group by group; ties go to the earlier row."""
-        ranked = (self.score if score is None else score).sort(descending=True, stable=True).indices
-        return self.first(ranked, count)
+        return self.first(self.score.sort(descending=True, stable=True).indices, count)
 
     def first(self, ranked: Int[Tensor, " some"], count: int) -> Int[Tensor, " best"]:
         """The first `count` of each group among row numbers in some order."""
@@ -144,8 +145,18 @@ class Rows:
         rank = torch.arange(len(place), device=place.device) - torch.searchsorted(group, group)
         return ranked[place][rank < count]
 
-    def frame(self, step: int, branch: Branch | None = None, parent: PerRow | None = None) -> Frame:
-        return Frame(self.canvas, self.score, step, branch, self.group, parent)
+    def prune(
+        self, best: Int[Tensor, " best"], step: int, parent: PerRow, draw: PerRow, completion: Tokens
+    ) -> tuple[Rows, Frame]:
+        """The candidates `best` live on; the frame shows all of them, with the completions they were scored in."""
+        assert self.scores is not None
+        kept = torch.zeros_like(parent, dtype=torch.bool).scatter(0, best, True)
+        branch = Branch(self.canvas, completion, parent, draw, self.score, self.scores, kept)
+        rows = self.keep(best)
+        return rows, Frame(rows.canvas, rows.score, step, branch, rows.group, parent[best])
+
+    def frame(self, step: int) -> Frame:
+        return Frame(self.canvas, self.score, step, group=self.group)
 
     def _remember(self, window: Columns, span: slice | None = None) -> Kept:
         """A memory for these rows, in which equal ones share a place."""

@@ -3,7 +3,7 @@
 K beams are denoised alone by low-confidence remasking with tempered draws. At a search step every beam draws K full
 completions from its one forward; each candidate's block is masked inside its completion and predicted again, and the
 K candidates with the highest total live on. Numbers in comments are the lines of Algorithm 1; all beams of all problems
-are rows of one batch, so its loops over beams (7, 9, 24) are single operations here.
+are rows of one batch, so its loops over beams (7, 9, 23) are single operations here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from unmask.core import Branch, Frame, Rows, Schedule, Step, decoder
+from unmask.core import Frame, Rows, Schedule, Step, decoder
 from unmask.decoders.path import check_sure, check_temperature
 from unmask.errors import UnmaskError
 from unmask.policies.draft import branch, redraw, sample
@@ -48,40 +48,36 @@ class OrderTokenSearch:
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         schedule = Schedule.plan(rows.length, self.block, self.steps)
         rows = rows.fork(self.beams, step=0)  # 2: K identical beams,
-        rows = rows.score_blocks(rows.canvas.logp.new_zeros(len(rows), schedule.blocks))  # s[0:b-1] = 0
+        rows = rows.with_scores(rows.canvas.logp.new_zeros(len(rows), schedule.blocks))  # s[0:b-1] = 0
         for step in schedule:  # 3
             rows = rows.enter(step.span)
             if self._searches(step):  # 5
-                rows, candidates, parent = self._search(rows, step)
-                yield rows.frame(step.number, candidates, parent)
+                rows, frame = self._search(rows, step)
+                yield frame
             elif self.sure is None:
-                draft = sample(rows, rows.open(step.span, step.open), step.number, self.temperature)  # 4, 25, 26
-                rows = draft.write(top(draft.logp, draft.masked, step.quota))  # 27: transfer_tokens
+                draft = sample(rows, rows.open(step.span, step.open), step.number, self.temperature)  # 4, 23-25
+                rows = draft.write(top(draft.logp, draft.masked, step.quota))  # 26: transfer_tokens
                 yield rows.frame(step.number)
             elif len(waiting := self._unready(rows, step, schedule)):
                 rows = rows.put(waiting, self._write_sure(rows.only(waiting), step, schedule, self.sure))
                 yield rows.frame(step.number)
-        # 31: the driver returns the row with the highest score
+        # 30: the driver returns the row with the highest score
 
-    def _search(self, rows: Rows, step: Step) -> tuple[Rows, Branch, torch.Tensor]:
+    def _search(self, rows: Rows, step: Step) -> tuple[Rows, Frame]:
         """Branch into K² candidates per problem, score them, keep the best K."""
         at = torch.cat([rows.open(step.span, step.open), rows.slots[:, step.span.stop :]], dim=1)
         changing = slice(self.likelihood.start(step.span), None)
         drafts = branch(rows, at, changing, step.number, self.temperature, self.beams)  # 4, 7-11: x_0
-        in_block = torch.arange(at.shape[1], device=at.device) < step.open  # 8: block_idx is the step's
-        candidates = drafts.write(top(drafts.logp, drafts.masked & in_block, step.quota))  # 12: x_candidate
+        in_block = drafts.masked_among(step.open)  # 8: block_idx is the step's
+        candidates = drafts.write(top(drafts.logp, in_block, step.quota))  # 12: x_candidate
         completions = [drafts.complete(candidates)]  # 13: x_full_seq
         if self.samples > 1:
             completions += [again.complete(candidates) for again in redraw(drafts, self.temperature, self.samples - 1)]
         scores = score_blocks(candidates, completions, self.likelihood, step)  # 14-16: x_masked, s[block_idx]
-        candidates = candidates.score_blocks(scores)  # 17, 18: score = sum(s)
+        candidates = candidates.with_scores(scores)  # 17, 18: score = sum(s)
+        parent, draw = rows.children(self.beams)
         best = candidates.best(self.beams)  # 21: top_K
-        parent = torch.arange(len(rows), device=best.device).repeat_interleave(self.beams)
-        draw = torch.arange(self.beams, device=best.device).repeat(len(rows))
-        kept = torch.zeros_like(parent, dtype=torch.bool).scatter(0, best, True)
-        full = completions[0].canvas.tokens
-        searched = Branch(candidates.canvas, full, parent, draw, candidates.score, scores, kept)
-        return candidates.keep(best), searched, parent[best]
+        return candidates.prune(best, step.number, parent, draw, completions[0].canvas.tokens)
 
     def _unready(self, rows: Rows, step: Step, schedule: Schedule) -> torch.Tensor:
         """Rows with more masks in the block than its search will write."""

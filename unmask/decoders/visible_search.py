@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Branch, Frame, Rows, Schedule, Step, decoder
+from unmask.core import Beliefs, Frame, Rows, Schedule, Step, decoder
 from unmask.core.kept import distinct
 from unmask.core.shapes import AtBool, AtFloat, Bool, Float, Int, PerRow
 from unmask.errors import UnmaskError, nearest
@@ -66,14 +66,11 @@ class VisibleSearch(ABC):
         for step, following in zip(steps, [*steps[1:], None], strict=True):
             candidates = self._branch(beliefs, rows, step)
             ahead = self._look(candidates, following or step)
-            blocks = self._scores(ahead, candidates.rows, schedule)
-            grown = candidates.rows.score_blocks(blocks)
-            best = _best(grown, candidates, self.beams)
-            kept = torch.zeros_like(candidates.draw, dtype=torch.bool).scatter(0, best, True)
-            canvas, parent = grown.canvas, candidates.parent
-            branch = Branch(canvas, canvas.tokens, parent, candidates.draw, grown.score, blocks, kept)
-            rows = grown.keep(best)
-            yield rows.frame(step.number, branch, parent[best])
+            scored = candidates.rows.with_scores(self._scores(ahead, candidates.rows, schedule))
+            best = _best(scored, candidates, self.beams)
+            text = scored.canvas.tokens
+            rows, frame = scored.prune(best, step.number, candidates.parent, candidates.draw, text)
+            yield frame
             if ahead is not None:
                 beliefs = ahead.rows(best)
             elif following is not None:

@@ -25,6 +25,10 @@ class Draft:
     def masked(self) -> AtBool:
         return self.rows.masked(self.at)
 
+    def masked_among(self, count: int) -> AtBool:
+        """Masked, and one of the first `count` positions of the draft."""
+        return self.masked.index_fill(1, torch.arange(count, self.at.shape[1], device=self.at.device), False)
+
     def write(self, where: AtBool) -> Rows:
         return self.rows.write(self.at, self.token, where, self.step, self.logp)
 
@@ -45,7 +49,7 @@ def branch(rows: Rows, at: Columns, span: slice, step: int, temperature: float, 
     beliefs = rows.ask(at, span)
     token, logp = _draw(rows, beliefs, at, step, temperature, count)
     children = rows.fork(count, step)
-    parent = torch.arange(len(rows), device=at.device).repeat_interleave(count)
+    parent, _ = rows.children(count)
     return Draft(children, at[parent], _by_child(token), _by_child(logp), beliefs.rows(parent), step)
 
 

@@ -173,7 +173,7 @@ def _scored(rows: Rows, branch: Branch, scores: BlockScores, step: Step) -> Bloc
     """The decoder's own scoring of its candidates, under every likelihood."""
     full = replace(rows, canvas=replace(branch.canvas, tokens=branch.completion))
     return {
-        name: score_blocks(rows.score_blocks(blocks[branch.parent]), [full], likelihood.make(name), step)
+        name: score_blocks(rows.with_scores(blocks[branch.parent]), [full], likelihood.make(name), step)
         for name, blocks in scores.items()
     }
 
