@@ -1,4 +1,4 @@
-"""Writing is not for ever: a position may be masked again. The canvas ends full, the prompt stays, the trace replays."""
+"""Positions may be masked again: the canvas ends full, the prompt stays, the trace replays."""
 
 from __future__ import annotations
 
