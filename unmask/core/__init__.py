@@ -1,4 +1,4 @@
-"""The nouns everything stands on. Knows torch and numpy only."""
+"""The nouns that everything else uses. Imports torch and numpy only."""
 
 from unmask.core.beliefs import Beliefs
 from unmask.core.canvas import Canvas

@@ -15,7 +15,7 @@ from unmask.core.meter import Cost, Meter
 from unmask.core.rows import Rows
 from unmask.errors import UnmaskError
 
-# What stands between the meter and the decoder: guidance, suppression, early end. Sees the canvas before it is written.
+# Wraps the meter for the decoder: guidance, suppression, early end. Sees the canvas before anything is written.
 Adapter = Callable[[Denoiser, Canvas], Denoiser]
 # Shown every frame, after the numbers its problems have in the canvas that was handed in.
 Watch = Callable[[list[int], Frame], None]

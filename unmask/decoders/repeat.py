@@ -26,7 +26,7 @@ class Repeated(ABC):
     n: int = 5  # samples; the i-th is what a run under reseed(seed, i) gives
     inner: Decoder = field(default_factory=_default_inner)  # what is sampled
 
-    ranked: ClassVar[bool]  # whether the final rows stand by score, or in the order of their samples
+    ranked: ClassVar[bool]  # whether the final rows are sorted by score, or stay in the order of their samples
 
     def __post_init__(self) -> None:
         if self.n < 1:

@@ -16,7 +16,7 @@ from unmask.core.shapes import Bool, Columns, Float, Int, PerRow, Tokens
 from unmask.models.transformer import Transformer, lines, select
 
 MOST = 16  # graphs kept; the oldest makes room
-LARGEST = 2**12  # positions a step, beyond which launching is no longer what takes the time
+LARGEST = 2**12  # positions per step, beyond which launching no longer takes most of the time
 WARM = 3  # runs before a capture, in which libraries take the memory they will go on using
 
 # Makes a run repeatable: its result, always in the same place, and what computes it anew.
@@ -28,7 +28,7 @@ class Window(NamedTuple):
 
     tokens: Tokens
     places: Int[Tensor, "row pos"]  # rotary positions
-    columns: Columns  # where the tokens stand in the row
+    columns: Columns  # of the tokens in the row
     real: Bool[Tensor, "row whole"] | None  # which columns of the row are attended to; all without it
 
     def rows(self, index: Int[Tensor, " new"]) -> Window:
@@ -54,7 +54,7 @@ class Graph(NamedTuple):
 
 class Graphs:
     def __init__(self, module: Transformer, capture: Capture | None = None):
-        """`capture` stands in for CUDA's where there is none."""
+        """`capture` replaces CUDA's own in tests without a GPU."""
         self.module, self.capture = module, capture
         self.made: dict[Key, Graph] = {}
         self.room: Tensor | None = None  # flat: keys and values of whichever graph runs

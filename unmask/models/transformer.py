@@ -163,7 +163,7 @@ def keep(held: Tensor, columns: Columns, k: Tensor, v: Tensor) -> tuple[Tensor, 
 
 
 def lines(kv: Float[Tensor, "layer 2 row head pos dim"], rows: Int[Tensor, " new"]) -> Int[Tensor, " line"]:
-    """Where the heads of some rows' keys and values stand among all heads of a layer."""
+    """The indices of some rows' keys and values among all heads of a layer."""
     two, count, heads = kv.shape[1:4]
     part = torch.arange(two, device=rows.device)[:, None, None] * count + rows[:, None]  # keys, then values
     return (part * heads + torch.arange(heads, device=rows.device)).flatten()
