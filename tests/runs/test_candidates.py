@@ -132,7 +132,7 @@ def test_a_file_of_candidates_reads_back_and_others_are_refused(tmp_path: Path):
     with pytest.raises(UnmaskError, match="torn"):
         read_candidates(path)
     path.write_text('{"format": "unmask-trace"}\n')
-    with pytest.raises(UnmaskError, match="does not say 'unmask-candidates'"):
+    with pytest.raises(UnmaskError, match="is not an unmask-candidates file"):
         read_candidates(path)
     with pytest.raises(UnmaskError, match="cannot be read"):
         read_candidates(tmp_path / "nothing")

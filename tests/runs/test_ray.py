@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_jobs_and_answers_survive_the_journey_as_plain_values():
     values = json.loads(json.dumps(job("a", "b").to_dict()))
     assert Job.from_dict(values) == job("a", "b")
     done = Done((), 3, True, 0.5)
-    assert Done.from_dict(json.loads(json.dumps(done.to_dict()))) == done
+    assert Done.from_dict(json.loads(json.dumps(asdict(done)))) == done
 
 
 def test_a_batch_that_died_goes_again_one_by_one_and_only_the_deadly_problem_is_left_out():

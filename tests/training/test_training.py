@@ -14,7 +14,7 @@ from unmask.models import load, load_folder
 from unmask.models.transformer import Shape
 from unmask.training import make, recipe
 from unmask.training.batches import batches
-from unmask.training.evaluate import evaluate
+from unmask.training.evaluate import tally
 from unmask.training.objective import LEAST, corrupt
 from unmask.training.recipe import RECIPES, TINY, Share
 from unmask.training.tokenizer import END, MASK, learn, special
@@ -110,7 +110,7 @@ def test_the_embedded_model_is_small_and_solves_countdown_it_never_saw() -> None
     assert max(sizes) <= 15 * 2**20
     assert sum(sizes) <= 30 * 2**20
     task = Share("countdown", 3).task("validation")
-    result = evaluate(model, task, list(islice(task.problems(), 8)), LowConfidence(), 64)
+    result = tally(model, task, list(islice(task.problems(), 8)), LowConfidence(), 64)
     assert result.accuracy >= 0.5  # 84 % over 256 validation problems
     assert result.rows == 32
 
@@ -135,5 +135,5 @@ def test_a_nano_model_learns_its_task(tmp_path: Path) -> None:
     assert folder is not None
     task = nano.watch[0].task("validation")
     problems = list(islice(task.problems(), nano.problems))
-    result = evaluate(load_folder(folder), task, problems, LowConfidence(), nano.length)
+    result = tally(load_folder(folder), task, problems, LowConfidence(), nano.length)
     assert result.accuracy > 0.25  # four blanks filled by chance: 1 in 256

@@ -19,7 +19,7 @@ from unmask.runs.generation import Generation
 from unmask.runs.job import Answer, Done, Job, PosedProblem, failure
 from unmask.runs.output import Output
 from unmask.runs.placement import Placement
-from unmask.runs.prompt import EncodedPrompt, check_room, read_prompt
+from unmask.runs.prompt import EncodedPrompt, read_prompt
 from unmask.runs.record import finite
 from unmask.tasks import Task, task
 from unmask.version import __version__
@@ -117,8 +117,7 @@ def _key(source: Task) -> Callable[[str], str]:
 def _read(model: Model, problem: PosedProblem, length: int) -> EncodedPrompt | str:
     """The prompt as tokens, or a sentence that says why it cannot be decoded."""
     try:
-        prompt = read_prompt(model, list(problem.messages))
-        check_room(model, len(prompt.ids) + length)
+        prompt = read_prompt(model, list(problem.messages), length)
     except UnmaskError as error:
         return str(error)
     if model.denoiser.mask_id in prompt.ids or not prompt.ids:
