@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-from unmask.tasks.benchmark import Benchmark
+from unmask.tasks.benchmark import Benchmark, Wording
 from unmask.tasks.data import Dataset
-from unmask.tasks.prompts import Wording
 from unmask.tasks.reading import clip, tagged
-from unmask.tasks.sudoku import ask, share
-from unmask.tasks.sudoku_rules import solutions
+from unmask.tasks.sudoku import ask, share, solutions
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _BEFORE = re.compile(r"([0-9]{16})\s{0,99}</answer>")
