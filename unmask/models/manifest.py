@@ -28,8 +28,9 @@ def read_manifest(folder: Path) -> Manifest:
     shape, text = kind.shape(config), read_text(folder)
     mask_id = _mask_id([config, generation], text, kind.mask)
     eos = _eos_ids(config, text, kind.ends)
-    for key, ids in (("mask_token_id", [mask_id]), ("eos_token_id", eos)):
-        _check_vocabulary(key, ids, shape.vocab)
+    for key, number in [("mask_token_id", mask_id), *(("eos_token_id", number) for number in eos)]:
+        if not isinstance(number, int) or not 0 <= number < shape.vocab:
+            raise UnmaskError(f"{key}={number!r} is not in the vocabulary: it must be 0 to {shape.vocab - 1}")
     return Manifest(kind, shape, text, mask_id, frozenset(eos), _length(generation, kind))
 
 
@@ -89,9 +90,3 @@ def _eos_ids(config: Config, text: Subwords, ends: tuple[str, ...]) -> list[Any]
     ids = stated if isinstance(stated, list) else [stated]
     tokens = (text.specials.get("eos_token"), *ends)
     return [number for number in (*ids, *map(text.id, tokens)) if number is not None]
-
-
-def _check_vocabulary(key: str, ids: list[Any], vocab: int) -> None:
-    for number in ids:
-        if not isinstance(number, int) or not 0 <= number < vocab:
-            raise UnmaskError(f"{key}={number!r} is not in the vocabulary: it must be 0 to {vocab - 1}")

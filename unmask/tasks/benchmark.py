@@ -1,4 +1,4 @@
-"""What the published benchmarks share: a fixed list of problems, a wording that a JSON file can replace, votes by answer.
+"""What the published benchmarks share: fixed problems, a wording that a JSON file can replace, votes by answer.
 
     {"system": "You are careful with numbers.", "question": "Q: {question}", "prefill": "<reasoning>"}
 
