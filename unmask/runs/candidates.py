@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -64,19 +64,14 @@ class Candidate:
 BlockScores = dict[str, Tensor]  # by likelihood, (row, block)
 
 
-@dataclass(frozen=True)
-class ScoredBranch:
-    """One search of a batch of problems."""
+class ScoredBranch(NamedTuple):
+    """One search of a batch of problems; each list has an entry per candidate."""
 
     step: Step
     branch: Branch
-    scores: BlockScores  # of each candidate
-    path: Score
-    finished: Tokens | None  # each candidate to its end; None unless `finish`
-
-    def totals(self) -> list[dict[str, float | None]]:
-        columns = {name: blocks.sum(1).tolist() for name, blocks in self.scores.items()} | {PATH: self.path.tolist()}
-        return [dict(zip(columns, map(finite, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+    totals: list[dict[str, float | None]]
+    texts: list[str]
+    finished: list[str] | None  # texts of the candidates at their end; None unless `finish`
 
 
 @dataclass(frozen=True)
@@ -120,7 +115,7 @@ class Study:
                 part = problems[start : start + batch]
                 prompts = [read_prompt(model, self.task.messages(problem), length) for problem in part]
                 for search in self._searches(prompts):
-                    yield from self._graded(search, part, prompts, pool)
+                    yield from self._graded(search, part, pool)
 
     def _searches(self, prompts: Sequence[EncodedPrompt]) -> Iterator[ScoredBranch]:
         decoding, model = self.generation.decoding, self.generation.model
@@ -137,31 +132,23 @@ class Study:
             with torch.inference_mode():
                 rows = replace(session.rows.keep(branch.canvas.problem), canvas=branch.canvas)
                 scores = _scored(rows, branch, scores, step)
-                path = branch.canvas.sum_logp(rows.slots)
-                finished = _finish(session.model, branch.canvas, schedule, frame.step) if self.finish else None
-            yield ScoredBranch(step, branch, scores, path, finished)
+                totals = _totals(scores, branch.canvas.sum_logp(rows.slots))
+                tokens = _finish(session.model, branch.canvas, schedule, frame.step) if self.finish else None
+            finished = None if tokens is None else self._texts(tokens, branch.canvas, prompts)
+            yield ScoredBranch(step, branch, totals, self._texts(branch.completion, branch.canvas, prompts), finished)
             scores = {name: blocks[branch.survivors] for name, blocks in scores.items()}
 
     def _graded(
-        self,
-        search: ScoredBranch,
-        problems: Sequence[Problem],
-        prompts: Sequence[EncodedPrompt],
-        pool: ThreadPoolExecutor,
-    ) -> list[Candidate]:
-        branch = search.branch
+        self, search: ScoredBranch, problems: Sequence[Problem], pool: ThreadPoolExecutor
+    ) -> Iterator[Candidate]:
+        step, branch, totals, texts, finished = search
         owners = [problems[number] for number in branch.canvas.problem.tolist()]
-        texts = self._texts(branch.completion, branch.canvas, prompts)
         right = self._right(owners, texts, pool)
-        finished: list[Any] = [None] * len(owners)
-        if search.finished is not None:
-            finished = self._right(owners, self._texts(search.finished, branch.canvas, prompts), pool)
+        ended = [None] * len(owners) if finished is None else self._right(owners, finished, pool)
         parents = (branch.parent % self.decoder.beams).tolist()
-        columns = (parents, branch.draw.tolist(), branch.kept.tolist(), search.totals(), texts, right, finished)
-        return [
-            Candidate(problem.id, search.step.number, search.step.block, *values)
-            for problem, *values in zip(owners, *columns, strict=True)
-        ]
+        columns = (parents, branch.draw.tolist(), branch.kept.tolist(), totals, texts, right, ended)
+        for problem, *values in zip(owners, *columns, strict=True):
+            yield Candidate(problem.id, step.number, step.block, *values)
 
     def _texts(self, tokens: Tokens, canvas: Canvas, prompts: Sequence[EncodedPrompt]) -> list[str]:
         model, stop = self.generation.model, self.generation.decoding.stop
@@ -184,6 +171,11 @@ def _scored(rows: Rows, branch: Branch, scores: BlockScores, step: Step) -> Bloc
         name: score_blocks(rows.score_blocks(blocks[branch.parent]), [full], likelihood.make(name), step)
         for name, blocks in scores.items()
     }
+
+
+def _totals(scores: BlockScores, path: Score) -> list[dict[str, float | None]]:
+    columns = {name: blocks.sum(1).tolist() for name, blocks in scores.items()} | {PATH: path.tolist()}
+    return [dict(zip(columns, map(finite, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _finish(model: Denoiser, canvas: Canvas, schedule: Schedule, step: int) -> Tokens:

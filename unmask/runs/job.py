@@ -87,5 +87,4 @@ class Engine(Protocol):
 
 
 def failure(problem: PosedProblem, sentence: str, prompt: str = "", **measured: Any) -> Answer:
-    nothing = {"rows": 0, "distinct": 0, "positions": 0}
-    return Answer(problem.id, prompt, "", None, nothing, measured, error=sentence)
+    return Answer(problem.id, prompt, "", None, {}, measured, error=sentence)

@@ -89,9 +89,7 @@ class Recorder:
 
     def see(self, frame: Frame, problem: int, pad: int) -> None:
         rows = (frame.canvas.problem == problem).nonzero()[:, 0]
-        source = torch.arange(len(rows)) if frame.parent is None else self._local(frame.parent[rows].cpu())
-        if self.rows is None:
-            source = torch.zeros(len(rows), dtype=torch.long)
+        source = self._local((rows if frame.parent is None else frame.parent[rows]).cpu())
         canvas = _alone(frame.canvas, rows, pad)
         line: dict[str, Any] = {"step": frame.step, "source": source.tolist()}
         line["writes"] = _changes(self.now.rows(source), canvas, frame.step)

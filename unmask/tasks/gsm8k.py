@@ -49,10 +49,7 @@ class GSM8K(Benchmark):
         ]
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        if metric == "d1":
-            value = _read_d1(clip(text))
-            return None if value is None else repr(value)
-        number = _read(clip(text))
+        number = _read_d1(clip(text)) if metric == "d1" else _read(clip(text))
         return None if number is None else str(number)
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:

@@ -85,14 +85,9 @@ def normalise(text: str) -> str:
     if equals and len(left) <= 2 and "=" not in right:
         text = right
     text = re.sub(r"\\sqrt([^{\s\\])", r"\\sqrt{\1}", text).replace(" ", "")
-    text = _brace(text)
+    text = re.sub(r"\\frac([^{\\])([^{\\])", r"\\frac{\1}{\2}", text)  # \frac12
+    text = re.sub(r"\\frac([^{\\])\{", r"\\frac{\1}{", text)  # \frac1{2}
     if text == "0.5":
         return "\\frac{1}{2}"
     whole = _WHOLE.fullmatch(text)
     return f"\\frac{{{whole[1]}}}{{{whole[2]}}}" if whole else text
-
-
-def _brace(text: str) -> str:
-    """`\\frac12` and `\\frac1{2}` are `\\frac{1}{2}`."""
-    text = re.sub(r"\\frac([^{\\])([^{\\])", r"\\frac{\1}{\2}", text)
-    return re.sub(r"\\frac([^{\\])\{", r"\\frac{\1}{", text)
