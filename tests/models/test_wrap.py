@@ -97,7 +97,7 @@ def test_a_causal_module_is_refused() -> None:
 
 
 def test_modules_and_tokenizers_that_lack_something_are_refused(bert: BertForMaskedLM) -> None:
-    with pytest.raises(UnmaskError, match="the tokenizer has no mask token: say its id"):
+    with pytest.raises(UnmaskError, match="the tokenizer has no mask token: give its id"):
         wrap(bert, Letters(32))
     with pytest.raises(UnmaskError, match=r"gives no \.logits"):
         wrap(BertModel(bert.config), Reader())

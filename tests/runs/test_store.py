@@ -115,7 +115,7 @@ def test_two_processes_on_one_folder_refuse_clearly(out: Path):
     try:
         os.read(ready[0], 1)
         with (
-            pytest.raises(UnmaskError, match=rf"another process \(process {child}\) is writing to .*run"),
+            pytest.raises(UnmaskError, match=rf"another process \(process {child}\) is writing .*run"),
             open_run(out, HEAD),
         ):
             pass

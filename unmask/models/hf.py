@@ -14,7 +14,7 @@ from unmask.core import Beliefs, Canvas, Kept
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models.model import Messages, Model, Text
-from unmask.models.text import Subwords
+from unmask.models.text import Subwords, flat_ids
 
 CHUNK = 2**28  # logits a module may make at a time: it makes those of every position, asked or not
 UNKNOWN = 2**20  # positions, where neither the caller nor the config gives a limit
@@ -52,7 +52,7 @@ def wrap(
         name or _first(_get(settings, "name_or_path") or None, type(module).__name__),
         network,
         _text(tokenizer),
-        frozenset(_ids(ends)),
+        frozenset(flat_ids(ends)),
         length,
     )
 
@@ -157,10 +157,3 @@ def _get(thing: Any, key: str) -> Any:
 
 def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
-
-
-def _ids(values: Iterable[Any]) -> list[int]:
-    """Ids may be missing, single, or lists."""
-    return [
-        number for value in values for number in (value if isinstance(value, list) else [value]) if number is not None
-    ]

@@ -28,9 +28,7 @@ def choose_dtype(dtype: str | torch.dtype | None, device: torch.device) -> torch
         return torch.float32 if device.type == "cpu" else torch.bfloat16
     name = str(stored_dtype(dtype)).removeprefix("torch.")
     if device.type == "cpu" and DTYPES[name] == 2 and not half_works():
-        raise UnmaskError(
-            f"this CPU cannot compute in {name} (a trial in a separate process died): use dtype='float32'"
-        )
+        raise UnmaskError(f"this CPU cannot compute in {name} (a trial in another process died): use dtype='float32'")
     return getattr(torch, name)
 
 

@@ -95,14 +95,8 @@ class Study:
 
     def header(self) -> dict[str, Any]:
         decoding = self.generation.decoding
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "model": self.generation.model.name,
-            "task": task.spec(self.task),
-            "task_version": self.task.version,
-            **decoding.record(decoding.length),
-        }
+        names = {"model": self.generation.model.name, "task": task.spec(self.task), "task_version": self.task.version}
+        return {"format": FORMAT, "version": VERSION, **names, **decoding.record(decoding.length)}
 
     def candidates(self, problems: Sequence[Problem], batch: int = BATCH) -> Iterator[Candidate]:
         """By batch, then search, then problem, then parent and draw."""

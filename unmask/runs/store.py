@@ -155,9 +155,7 @@ def _hold(lock: int, folder: Path) -> None:
     except BlockingIOError:
         holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
         who = f" (process {holder})" if holder else ""
-        raise UnmaskError(
-            f"another process{who} is writing to {str(folder)!r}: wait for it or choose another"
-        ) from None
+        raise UnmaskError(f"another process{who} is writing {str(folder)!r}: wait for it or choose another") from None
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 

@@ -65,7 +65,7 @@ class Worker:
         wanted = (job.cell.model, job.placement)
         if self._held is None or self._held[0] != wanted:
             self._held = None
-            _free_memory()
+            torch.cuda.empty_cache()
             model = job.placement.load(job.cell.model)
             self._held = (wanted, model, Gauge(model.denoiser.device, job.placement.budget, self.share))
         return self._held[1], self._held[2]
@@ -83,7 +83,7 @@ class Worker:
             full, sentence = out_of_memory(error), str(error)
             if not full and not isinstance(error, UnmaskError):
                 raise
-        _free_memory()
+        torch.cuda.empty_cache()
         if len(prompts) == 1:
             sentence = "the memory does not hold this problem, even alone" if full else sentence
             return [Attempt(sentence, 1, time.perf_counter() - began)]
@@ -123,8 +123,3 @@ def _read(model: Model, problem: PosedProblem, length: int) -> EncodedPrompt | s
     if model.denoiser.mask_id in prompt.ids or not prompt.ids:
         return "the prompt is empty or holds the mask token"
     return prompt
-
-
-def _free_memory() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

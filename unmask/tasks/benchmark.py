@@ -1,8 +1,9 @@
-"""What the published benchmarks share: fixed problems, a wording that a JSON file can replace, votes by answer.
+"""What the published benchmarks share: fixed problems, a wording, and answers in boxes or tags.
 
     {"system": "You are careful with numbers.", "question": "Q: {question}", "prefill": "<reasoning>"}
 
-One user message holds the system text, a blank line and the question; the prefill starts the model's turn.
+A JSON file such as this one replaces a wording. One user message holds the system text, a blank line and the question;
+the prefill starts the model's turn.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import ClassVar
 from unmask.errors import UnmaskError, nearest
 from unmask.tasks.task import Grade, Problem, Task
 
+LONGEST = 100_000  # characters of an output that are read, from its end
+_BOX = "\\boxed"
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -71,3 +74,45 @@ def grade_of(right: bool, answer: str | None, note: str = "another answer") -> G
     if answer is None:
         note = "no answer"
     return Grade(right, float(right), answer, "" if right else note)
+
+
+def clip(text: str) -> str:
+    return text[-LONGEST:]
+
+
+def boxes(text: str) -> list[str]:
+    """The contents of balanced `\\boxed{…}`, in the order in which they open."""
+    contents: dict[int, str] = {}
+    opened: list[int] = []
+    for place, character in enumerate(text):
+        if character == "{":
+            opened.append(place)
+        elif character == "}" and opened:
+            start = opened.pop()
+            if text.startswith(_BOX, max(start - len(_BOX), 0)) and start >= len(_BOX):
+                contents[start] = text[start + 1 : place]
+    return [contents[start] for start in sorted(contents)]
+
+
+def loose_boxes(text: str) -> list[str]:
+    """The text between each `\\boxed{` and the next `}` on its line, whatever braces are inside."""
+    contents: list[str] = []
+    start = text.find(_BOX + "{")
+    while start >= 0:
+        start += len(_BOX) + 1
+        end = text.find("}", start)
+        if end < 0:
+            break
+        inside = text[start:end]
+        if "\n" not in inside:
+            contents.append(inside)
+            start = end
+        start = text.find(_BOX + "{", start)
+    return contents
+
+
+def tagged(text: str) -> str | None:
+    """The content of the first closed `<answer>…</answer>`."""
+    start = text.find("<answer>")
+    end = text.find("</answer>", start)
+    return text[start + len("<answer>") : end].strip() if 0 <= start < end else None

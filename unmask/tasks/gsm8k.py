@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from unmask.tasks.benchmark import Benchmark, Wording, grade_of
+from unmask.tasks.benchmark import Benchmark, Wording, boxes, clip, grade_of, loose_boxes, tagged
 from unmask.tasks.data import Dataset
-from unmask.tasks.reading import boxes, clip, loose_boxes, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _LOOSE = re.compile(r"-?\d+\.?\d*")

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unmask.tasks import symbolic
-from unmask.tasks.benchmark import Benchmark, Wording, grade_of
+from unmask.tasks.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
 from unmask.tasks.data import Dataset
-from unmask.tasks.reading import boxes, clip, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _REMOVED = re.compile(r"\n|\\!|\\left|\\right|\^\{\\circ\}|\^\\circ|\\\$|\\?%")

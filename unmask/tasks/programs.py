@@ -32,6 +32,7 @@ class Piece(NamedTuple):
 
 
 ITEM = Piece("x", "x", lambda x: x)
+ZERO = Piece("0", "0", lambda x: 0)
 
 
 def condition(rng: Random, x: str = "x", low: int = -9, high: int = 25) -> Piece:
@@ -89,16 +90,13 @@ def fold(rng: Random, level: int) -> Function:
     start = between(rng, 1, 50)
     text = f"Start with {start} and add {item.text} for each x in xs that {test.text}."
     body = [f"t = {start}", "for x in xs:", f"    if {test.code}:", f"        t += {item.code}"]
-    if level < 4:
-        return Function(
-            "xs", text, [*body, "return t"], lambda xs: start + sum(item.apply(x) for x in xs if test.apply(x))
-        )
-    other = term(rng)
+    other = term(rng) if level > 3 else ZERO
+    if level > 3:
+        text += f" For each other x take off {other.text}."
+        body += ["    else:", f"        t -= {other.code}"]
+    body.append("return t")
     return Function(
-        "xs",
-        f"{text} For each other x take off {other.text}.",
-        [*body, "    else:", f"        t -= {other.code}", "return t"],
-        lambda xs: start + sum(item.apply(x) if test.apply(x) else -other.apply(x) for x in xs),
+        "xs", text, body, lambda xs: start + sum(item.apply(x) if test.apply(x) else -other.apply(x) for x in xs)
     )
 
 

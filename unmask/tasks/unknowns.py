@@ -5,7 +5,7 @@ The gold program checks them in comments before it uses them, one example per li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -46,9 +46,7 @@ def _pairs(rng: Random, count: int) -> Examples:
             return [*points]
 
 
-def _given(
-    examples: Examples, takes: str, form: str, numbers: Mapping[str, int], solve: Callable[..., int]
-) -> Function:
+def _given(examples: Examples, takes: str, form: str, numbers: dict[str, int], solve: Callable[..., int]) -> Function:
     code, letters = _fill(form, numbers), takes.split(", ")
     checks = [
         f"# {_fill(code, dict(zip(letters, arguments, strict=True))).replace(' ', '')}={solve(*arguments)}"
@@ -58,7 +56,7 @@ def _given(
     return Function(takes, text, [*checks, f"return {code}"], solve, tuple(examples))
 
 
-def _fill(form: str, numbers: Mapping[str, int]) -> str:
+def _fill(form: str, numbers: dict[str, int]) -> str:
     return "".join(str(numbers.get(letter, letter)) for letter in form)
 
 
