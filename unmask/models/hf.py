@@ -1,4 +1,4 @@
-"""Any loaded module that returns `.logits` for token ids, such as a masked language model of Hugging Face's library."""
+"""Any loaded module that returns `.logits` for token ids, such as a masked language model of `transformers`."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def wrap(
     """A model from a module that is already loaded, and its tokenizer (of `transformers` or `tokenizers`, or a `Text`).
 
     `module(ids).logits` must be about the token at the same position, or with `shifted` about the next one. Rows are
-    given to it by their length and without padding, so it needs no attention mask. Arguments left
-    out are read from the tokenizer and from `module.config`.
+    given to it by their length and without padding, so it needs no attention mask. Arguments left out are read from the
+    tokenizer and from `module.config`.
     """
     settings = getattr(module, "config", None)
     mask_id = _first(mask_id, _get(tokenizer, "mask_token_id"), _get(settings, "mask_token_id"))
@@ -44,8 +44,8 @@ def wrap(
         raise UnmaskError("the tokenizer has no mask token: give its id, as in wrap(module, tokenizer, mask_id=126336)")
     if isinstance(module, torch.nn.Module):
         module.eval()
-    context = context or _get(settings, "max_sequence_length") or _get(settings, "max_position_embeddings") or UNKNOWN
-    network = LoadedModule(module, mask_id, context, shifted)
+    limit = context or _get(settings, "max_sequence_length") or _get(settings, "max_position_embeddings") or UNKNOWN
+    network = LoadedModule(module, mask_id, limit, shifted)
     _refuse_causal(network, settings)
     ends = eos if eos is not None else (_get(tokenizer, "eos_token_id"), _get(settings, "eos_token_id"))
     return Model(
@@ -94,11 +94,11 @@ class LoadedModule:
         out: Tensor | None = None
         for length in lengths.unique().tolist():
             rows = (lengths == length).nonzero()[:, 0]
-            for some in rows.split(max(1, CHUNK // (length * self.vocab))):
-                logits = self.logits(canvas.tokens[some, canvas.width - length :])
-                columns = (at[some] - (canvas.width - length))[:, :, None].expand(-1, -1, self.vocab)
+            for chunk in rows.split(max(1, CHUNK // (length * self.vocab))):
+                logits = self.logits(canvas.tokens[chunk, canvas.width - length :])
+                columns = (at[chunk] - (canvas.width - length))[:, :, None].expand(-1, -1, self.vocab)
                 out = logits.new_empty(*at.shape, self.vocab) if out is None else out
-                out[some] = logits.gather(1, columns)
+                out[chunk] = logits.gather(1, columns)
         assert out is not None
         flat = out.flatten(0, 1)
         return Beliefs(flat.__getitem__, (at.shape[0], at.shape[1]), self.vocab, self.mask_id, self.device)
@@ -151,8 +151,8 @@ def _text(tokenizer: Any) -> Text:
     raise UnmaskError(f"{type(tokenizer).__name__} is not a tokenizer: it needs encode() and decode()")
 
 
-def _get(thing: Any, key: str) -> Any:
-    return getattr(thing, key, None)
+def _get(value: Any, key: str) -> Any:
+    return getattr(value, key, None)
 
 
 def _first(*values: Any) -> Any:

@@ -1,13 +1,13 @@
-"""What a search saw: every candidate with its score under each likelihood, and whether it was on its way to right.
+"""The candidates of a search: each with its score under every likelihood, and whether it leads to a right answer.
 
     {"format": "unmask-candidates", "version": 1, "model": …, "task": …, "decoder": …, "seed": …, …}
     {"problem": …, "step": 16, "block": 0, "parent": 0, "draw": 1, "kept": true, "scores": {"block": −3.1, …}, …}
 
 The search is pruned by its own likelihood; the others score the same candidates, each total summed along the
-candidate's own line of parents. `path` is the sum of log p of the tokens a candidate has written, each when it was.
+candidate's own line of parents. `path` is the sum of log p of the tokens a candidate has written, each at its step.
 
-A candidate counts as right when its completion does: the full draw in which it was scored, graded as an answer. The
-other reading, `finished`, lets low-confidence write the masks it has left and grades that; it costs a run each.
+A candidate counts as right if its completion is: the full draw in which it was scored, graded as an answer. The
+other reading, `finished`, lets low-confidence write the masks that are left and grades the result, which costs one run per candidate.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ class Study:
         session = Session(search, model.denoiser, canvas, decoding.seed, decoding.adapter(model))
         schedule = Schedule.plan(decoding.length, search.block, search.steps)
         steps = list(schedule)
-        nothing = canvas.logp.new_zeros(len(canvas) * search.beams, schedule.blocks)
-        scores: BlockScores = dict.fromkeys(LIKELIHOODS, nothing)
+        zeros = canvas.logp.new_zeros(len(canvas) * search.beams, schedule.blocks)
+        scores: BlockScores = dict.fromkeys(LIKELIHOODS, zeros)
         for frame in session:
             if frame.branch is None:
                 continue

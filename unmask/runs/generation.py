@@ -1,4 +1,4 @@
-"""Prompts to outputs: canvases made, decoded, cut, and one row of each problem chosen."""
+"""From prompts to outputs: build a canvas, decode it, cut the texts, choose a row of each problem."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Generation:
         ]
 
     def frames(self, prompts: Sequence[EncodedPrompt]) -> Iterator[Frame]:
-        """Frames as they come; every prompt needs as many masks as the others."""
+        """Frames as they come; all prompts need the same number of masks."""
         canvas = self.canvas(prompts)
         denoiser, adapt = self.decoding.denoiser(self.model), self.decoding.adapter(self.model)
         return stream(self.decoding.decoder, denoiser, canvas, self.decoding.seed, adapt=adapt)

@@ -127,14 +127,14 @@ class Recorder:
 def _alone(canvas: Canvas, rows: Tensor, pad: int) -> Canvas:
     """One problem's rows without its batch: no padding, its own row numbers, on the CPU."""
     part = canvas.rows(rows)
-    nothing = torch.zeros(len(rows), dtype=torch.long)
+    zeros = torch.zeros(len(rows), dtype=torch.long)
     return replace(
         part,
         tokens=part.tokens[:, pad:].cpu(),
         order=part.order[:, pad:].cpu(),
         logp=part.logp[:, pad:].cpu(),
-        pad=nothing,
-        problem=nothing,
+        pad=zeros,
+        problem=zeros,
         start=canvas.start - pad,
         ragged=False,
     )
