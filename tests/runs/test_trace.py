@@ -86,9 +86,9 @@ def test_a_trace_says_what_its_tokens_are_and_which_row_was_chosen():
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "trace.jsonl"
-    unmask.generate(unmask.load("toy-chain"), "abc", decoder="ots(block=2)", length=4, trace=made)
-    return made
+    file = tmp_path / "trace.jsonl"
+    unmask.generate(unmask.load("toy-chain"), "abc", decoder="ots(block=2)", length=4, trace=file)
+    return file
 
 
 def test_a_torn_trace_says_where(path: Path):

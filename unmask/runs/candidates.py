@@ -7,7 +7,7 @@ The search is pruned by its own likelihood; the others score the same candidates
 candidate's own line of parents. `path` is the sum of log p of the tokens a candidate has written, each at its step.
 
 A candidate counts as right if its completion is: the full draw in which it was scored, graded as an answer.
-Alternatively (`finished`) low-confidence writes the masks that are left and the result is graded: one run per candidate.
+Alternatively (`finished`) low-confidence writes the masks that are left and that result is graded, a run per candidate.
 """
 
 from __future__ import annotations
