@@ -46,17 +46,17 @@ def test_a_chain_conditions_exactly(row: list[int]):
 
 def test_a_chain_forgets_what_lies_behind_a_visible_token_to_the_bit():
     assert isinstance(CHAIN, Chain)
-    one, two = (CHAIN.marginals(torch.tensor([0, 3, 3, 1, *behind])) for behind in ([0, 2, 3], [2, 1, 0]))
-    assert torch.equal(one[:4], two[:4])
+    first, second = (CHAIN.marginals(torch.tensor([0, 3, 3, 1, *behind])) for behind in ([0, 2, 3], [2, 1, 0]))
+    assert torch.equal(first[:4], second[:4])
 
 
 def test_a_transformer_is_the_same_for_the_same_seed_and_leaves_torchs_own_randomness_alone():
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
-    one, two = (load("toy-transformer(seed=4)").denoiser for _ in range(2))
+    first, second = (load("toy-transformer(seed=4)").denoiser for _ in range(2))
     assert torch.equal(torch.rand(2), expected)
-    assert torch.equal(one.module.head.weight, two.module.head.weight)  # type: ignore[attr-defined]
+    assert torch.equal(first.module.head.weight, second.module.head.weight)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["toy-joint", "toy-chain", "toy-transformer"])

@@ -161,8 +161,9 @@ def _prompts(generation: Generation, prompt: OnePrompt | ManyPrompts) -> tuple[l
     if not isinstance(prompt, Sequence):
         raise UnmaskError(f"a prompt is text, chat messages or token ids, not {type(prompt).__name__}")
     single = is_one(prompt)
-    every = [prompt] if single else prompt
-    return [read_prompt(generation.model, each, generation.infill) for each in every], single  # type: ignore[arg-type]
+    every: Sequence[Any] = [prompt] if single else prompt
+    length, infill = generation.decoding.length, generation.infill
+    return [read_prompt(generation.model, each, length, infill) for each in every], single
 
 
 def _moment(generation: Generation, prompts: list[EncodedPrompt], frame: Frame) -> Moment:

@@ -77,9 +77,9 @@ def test_problems_that_only_some_cells_have_stay_where_they_were():
 
 def test_what_is_no_packed_file_is_refused(tmp_path: Path):
     (tmp_path / "x.jsonl.gz").write_bytes(b"no")
-    with pytest.raises(UnmaskError, match="holds no packed records"):
+    with pytest.raises(UnmaskError, match="does not hold packed records"):
         read_packed(tmp_path / "x.jsonl.gz")
-    with pytest.raises(UnmaskError, match="holds no packed records"):
+    with pytest.raises(UnmaskError, match="does not hold packed records"):
         read_lines(tmp_path / "none.gz")
     head = header(evidence("temperature", {}, problems=2))
     write_lines(tmp_path / "y.jsonl.gz", [{"asked": head | {"format": 9}, "measured": None}])

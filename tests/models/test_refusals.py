@@ -81,7 +81,7 @@ def test_a_weight_that_is_in_no_shard(llada: Path) -> None:
     held = load_file(shard(llada))
     name = sorted(held)[0]
     save_file({key: weight for key, weight in held.items() if key != name}, shard(llada))
-    refused(lambda: load_folder(llada), f"weight {name} is not in {shard(llada).name}", "not complete")
+    refused(lambda: load_folder(llada), f"weight {name} is not in {shard(llada).name}", "incomplete")
 
 
 def test_a_weight_that_nothing_asks_for(llada: Path) -> None:
@@ -184,7 +184,7 @@ def test_half_precision_is_tried_in_a_separate_process(monkeypatch: pytest.Monke
         assert choose_dtype("bfloat16", torch.device("cpu")) == torch.bfloat16
         assert choose_dtype("float16", torch.device("cpu")) == torch.float16  # tried once
         memory.half_works.cache_clear()
-        refused(lambda: choose_dtype("bfloat16", torch.device("cpu")), "a trial in a separate process died")
+        refused(lambda: choose_dtype("bfloat16", torch.device("cpu")), "a trial in another process died")
     finally:
         memory.half_works.cache_clear()
 

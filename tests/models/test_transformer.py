@@ -28,12 +28,12 @@ def believed(denoiser: Denoiser, canvas: Canvas, at: Tensor) -> Tensor:
     return logits
 
 
-def expected(theirs: torch.nn.Module, canvas: Canvas, at: Tensor, shifted: bool) -> Tensor:
+def expected(reference: torch.nn.Module, canvas: Canvas, at: Tensor, shifted: bool) -> Tensor:
     shut = torch.zeros(len(canvas), 1, canvas.width, canvas.width)
     shut.masked_fill_(~canvas.real[:, None, None, :], torch.finfo(torch.float32).min)
     places = (torch.arange(canvas.width) - canvas.pad[:, None]).clamp(min=0)
     with torch.inference_mode():
-        logits = theirs(canvas.tokens, attention_mask=shut, position_ids=places).logits
+        logits = reference(canvas.tokens, attention_mask=shut, position_ids=places).logits
     read = torch.maximum(at - 1, canvas.pad[:, None]) if shifted else at
     out = logits.gather(1, read[:, :, None].expand(-1, -1, logits.shape[-1])).clone()
     out[..., canvas.mask_id] = 0
@@ -45,12 +45,12 @@ def expected(theirs: torch.nn.Module, canvas: Canvas, at: Tensor, shifted: bool)
 def test_the_forward_equals_the_published_one_with_and_without_padding(family: str, seed: int, tmp_path: Path) -> None:
     shape = some_shape(family, seed)
     folder = folder_of(tmp_path / "checkpoint", family, shape, seed)
-    theirs, denoiser = counterpart(folder, family, shape), load_folder(folder).denoiser
+    reference, denoiser = counterpart(folder, family, shape), load_folder(folder).denoiser
     for lengths in ([13], [13, 13], [5, 17, 9, 17]):
         canvas = canvas_of(lengths, 12, denoiser, seed)
         at = torch.arange(canvas.width - 12 - min(lengths), canvas.width).expand(len(canvas), -1)
-        found, wanted = believed(denoiser, canvas, at), expected(theirs, canvas, at, shifted=family == "dream")
-        assert (found - wanted).abs().max() < 1e-4
+        logits, wanted = believed(denoiser, canvas, at), expected(reference, canvas, at, shifted=family == "dream")
+        assert (logits - wanted).abs().max() < 1e-4
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -59,13 +59,13 @@ def test_a_padded_row_equals_the_row_alone(family: str, tmp_path: Path) -> None:
     lengths = [3, 40, 17, 16, 1]
     together = canvas_of(lengths, 9, denoiser, seed=1)
     at = torch.arange(together.width - 9, together.width).expand(len(together), -1)
-    found = believed(denoiser, together, at)
+    logits = believed(denoiser, together, at)
     for row, length in enumerate(lengths):
         prompt = together.tokens[row, together.start - length : together.start].tolist()
         alone = Canvas.blank([prompt], 9, denoiser.mask_id)
-        mine = believed(denoiser, alone, torch.arange(length, length + 9)[None])
-        assert (found[row] - mine[0]).abs().max() < 1e-5
-        assert torch.equal(found[row], mine[0])  # on a CPU even the same bytes
+        single = believed(denoiser, alone, torch.arange(length, length + 9)[None])
+        assert (logits[row] - single[0]).abs().max() < 1e-5
+        assert torch.equal(logits[row], single[0])  # on a CPU even the same bytes
 
 
 def test_padding_is_never_attended_to(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_padding_is_never_attended_to(tmp_path: Path) -> None:
     module = network.module  # type: ignore[attr-defined]
     places = torch.arange(canvas.width) - canvas.pad[:, None]
     with torch.inference_mode():
-        one = module(canvas.tokens, places.clamp(min=0), canvas.real)
+        padded = module(canvas.tokens, places.clamp(min=0), canvas.real)
         alone = module(canvas.tokens[:1, 16:])
-    assert (one[0, 16:] - alone[0]).abs().max() < 1e-5
+    assert (padded[0, 16:] - alone[0]).abs().max() < 1e-5
 
 
 def test_columns_are_joined_left_to_right_and_a_row_with_fewer_repeats_its_last():
@@ -91,11 +91,11 @@ def test_keys_and_values_are_written_the_same_when_compiled(monkeypatch: pytest.
     held, k, v = torch.randn(2, 3, 2, 7, 4), torch.randn(3, 2, 4, 4), torch.randn(3, 2, 4, 4)
     columns = torch.tensor([[0, 1, 5, 5], [2, 3, 4, 6], [6, 0, 1, 2]])
     k[0, :, 3], v[0, :, 3] = k[0, :, 2], v[0, :, 2]  # a column that is named twice says the same twice
-    want, found = held.clone(), held.clone()
+    want, actual = held.clone(), held.clone()
     keep(want, columns, k, v)
     monkeypatch.setattr("torch.compiler.is_compiling", lambda: True)
-    keep(found, columns, k, v)
-    assert torch.equal(found, want)
+    keep(actual, columns, k, v)
+    assert torch.equal(actual, want)
     assert not torch.equal(want, held)
 
 

@@ -45,30 +45,30 @@ def test_a_masked_language_model_decodes_and_a_batch_decodes_as_its_rows(bert: B
     prompts = [model.text.encode(text) for text in ("abc", "hello", "hallo")]
     for name in decoder:
         together = decode(decoder.make(name), model.denoiser, Canvas.blank(prompts, 6, 32))
-        for prompt, found in zip(prompts, together, strict=True):
+        for prompt, result in zip(prompts, together, strict=True):
             alone = decode(decoder.make(name), model.denoiser, Canvas.blank([prompt], 6, 32))[0]
-            assert torch.equal(found.canvas.tokens[:, -6:], alone.canvas.tokens[:, -6:])
+            assert torch.equal(result.canvas.tokens[:, -6:], alone.canvas.tokens[:, -6:])
 
 
 def test_a_wrapped_module_believes_what_it_says(bert: BertForMaskedLM) -> None:
     denoiser = wrap(bert, Reader()).denoiser
     canvas = Canvas.blank([[1, 2], [3, 4, 5]], 2, 32)
     at = torch.tensor([[3, 4], [0, 4]])
-    found = denoiser(canvas, at).logits(torch.arange(4))
+    logits = denoiser(canvas, at).logits(torch.arange(4))
     with torch.inference_mode():
-        one, two = bert(canvas.tokens[:1, 1:]).logits[0], bert(canvas.tokens[1:]).logits[0]
-    wanted = torch.stack([one[2], one[3], two[0], two[4]])
+        first, second = bert(canvas.tokens[:1, 1:]).logits[0], bert(canvas.tokens[1:]).logits[0]
+    wanted = torch.stack([first[2], first[3], second[0], second[4]])
     wanted[:, 32] = -torch.inf
-    assert torch.allclose(found, wanted, atol=1e-5)
+    assert torch.allclose(logits, wanted, atol=1e-5)
 
 
 def test_a_shifted_module_is_read_one_position_earlier(bert: BertForMaskedLM) -> None:
     plain, shifted = wrap(bert, Reader()).denoiser, wrap(bert, Reader(), shifted=True).denoiser
     canvas = Canvas.blank([[1, 2, 3]], 2, 32)
     every = torch.arange(5)
-    one, two = (each(canvas, every[None]).logits(every) for each in (plain, shifted))
-    assert torch.equal(two[1:], one[:-1])
-    assert torch.equal(two[0], one[0])
+    first, second = (each(canvas, every[None]).logits(every) for each in (plain, shifted))
+    assert torch.equal(second[1:], first[:-1])
+    assert torch.equal(second[0], first[0])
 
 
 def test_a_native_network_wrapped_is_the_same_model() -> None:
@@ -80,8 +80,8 @@ def test_a_native_network_wrapped_is_the_same_model() -> None:
 
     wrapped = wrap(call, native.text, mask_id=native.denoiser.mask_id, eos=native.eos, context=64, name="mine")
     canvas = Canvas.blank([[1, 2, 3], [4]], 5, native.denoiser.mask_id)
-    ours, theirs = (decode(decoder.make("ots(beams=2)"), each.denoiser, canvas) for each in (native, wrapped))
-    assert [r.canvas.tokens.tolist() for r in ours] == [r.canvas.tokens.tolist() for r in theirs]
+    ours, wrapped_rows = (decode(decoder.make("ots(beams=2)"), each.denoiser, canvas) for each in (native, wrapped))
+    assert [r.canvas.tokens.tolist() for r in ours] == [r.canvas.tokens.tolist() for r in wrapped_rows]
     assert wrapped.name == "mine"
     assert wrapped.text is native.text
 
@@ -97,7 +97,7 @@ def test_a_causal_module_is_refused() -> None:
 
 
 def test_modules_and_tokenizers_that_lack_something_are_refused(bert: BertForMaskedLM) -> None:
-    with pytest.raises(UnmaskError, match="the tokenizer has no mask token: say its id"):
+    with pytest.raises(UnmaskError, match="the tokenizer has no mask token: give its id"):
         wrap(bert, Letters(32))
     with pytest.raises(UnmaskError, match=r"gives no \.logits"):
         wrap(BertModel(bert.config), Reader())

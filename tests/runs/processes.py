@@ -28,8 +28,8 @@ def evaluating(*words: str, path: Path | None = None) -> Iterator[subprocess.Pop
     try:
         yield run
     finally:
-        mine = descendants(run.pid)
-        for pid in [run.pid, *mine]:
+        children = descendants(run.pid)
+        for pid in [run.pid, *children]:
             with contextlib.suppress(ProcessLookupError):
                 if pid != run.pid or run.poll() is None:
                     os.kill(pid, signal.SIGKILL)
@@ -50,22 +50,22 @@ def descendants(pid: int) -> list[int]:
             with contextlib.suppress(OSError, IndexError):
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
                 parents.setdefault(parent, []).append(int(entry.name))
-    found, ahead = [], [pid]
+    pids, ahead = [], [pid]
     while ahead:
-        mine = parents.get(ahead.pop(), [])
-        found += mine
-        ahead += mine
-    return found
+        children = parents.get(ahead.pop(), [])
+        pids += children
+        ahead += children
+    return pids
 
 
 def actors(pid: int) -> list[int]:
     """Ray's workers that hold one of our actors."""
-    found = []
-    for one in descendants(pid):
+    pids = []
+    for child in descendants(pid):
         with contextlib.suppress(OSError):
-            if (Path("/proc") / str(one) / "cmdline").read_bytes().startswith(b"ray::Actor"):
-                found.append(one)
-    return found
+            if (Path("/proc") / str(child) / "cmdline").read_bytes().startswith(b"ray::Actor"):
+                pids.append(child)
+    return pids
 
 
 def lines(path: Path) -> int:

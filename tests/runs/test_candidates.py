@@ -52,7 +52,7 @@ def generation(spec: str = SPEC) -> Generation:
 
 
 @cache
-def found(spec: str = SPEC, batch: int = 3, finish: bool = False) -> list[Candidate]:
+def candidates(spec: str = SPEC, batch: int = 3, finish: bool = False) -> list[Candidate]:
     return list(Study(generation(spec), TASK, finish).candidates(problems(), batch))
 
 
@@ -67,41 +67,41 @@ def test_a_searchs_own_likelihood_is_recorded_as_the_search_had_it(likelihood: s
     seen = frames(spec)
     assert [len(frame.canvas) for frame in seen] == [6, 6, 6]
     expected = [score for frame in seen if frame.branch for score in frame.branch.score.tolist()]
-    assert [one.scores[likelihood] for one in found(spec)] == pytest.approx(expected, abs=1e-4)
-    kept = [one for frame in seen if frame.branch for one in frame.branch.kept.tolist()]
-    assert [one.kept for one in found(spec)] == kept
+    assert [candidate.scores[likelihood] for candidate in candidates(spec)] == pytest.approx(expected, abs=1e-4)
+    kept = [candidate for frame in seen if frame.branch for candidate in frame.branch.kept.tolist()]
+    assert [candidate.kept for candidate in candidates(spec)] == kept
 
 
 def test_every_likelihood_agrees_on_the_first_block_where_they_mean_the_same():
-    for one in found():
-        assert one.scores.keys() == set(SCORES)
-        if one.block == 0:
-            assert one.scores["block"] == one.scores["all-blocks"]
-    assert any(one.scores["block"] != one.scores["future-masked"] for one in found())
+    for candidate in candidates():
+        assert candidate.scores.keys() == set(SCORES)
+        if candidate.block == 0:
+            assert candidate.scores["block"] == candidate.scores["all-blocks"]
+    assert any(candidate.scores["block"] != candidate.scores["future-masked"] for candidate in candidates())
 
 
 def test_the_path_is_the_sum_of_what_was_written():
     expected = [
         float(row.sum()) for frame in frames() if frame.branch for row in frame.branch.canvas.logp.double().unbind()
     ]
-    assert [one.scores["path"] for one in found()] == pytest.approx(expected, abs=1e-4)
+    assert [candidate.scores["path"] for candidate in candidates()] == pytest.approx(expected, abs=1e-4)
 
 
 def test_candidates_do_not_depend_on_the_batch():
     def by_name(some: list[Candidate]) -> dict[tuple[str, int, int, int], Candidate]:
-        return {(one.problem, one.step, one.parent, one.draw): one for one in some}
+        return {(candidate.problem, candidate.step, candidate.parent, candidate.draw): candidate for candidate in some}
 
-    assert len(by_name(found())) == len(found()) == 3 * 3 * 4
-    assert by_name(found()) == by_name(found(batch=2))
+    assert len(by_name(candidates())) == len(candidates()) == 3 * 3 * 4
+    assert by_name(candidates()) == by_name(candidates(batch=2))
 
 
 def test_labels_are_the_grades_of_completions_and_of_finished_candidates():
-    for one in found(finish=True):
-        assert one.right == (len(one.text) % 2 == 0)
-        assert one.finished is not None
-        if one.block == 2:  # nothing is left to finish
-            assert one.finished == one.right
-    assert {one.finished for one in found()} == {None}
+    for candidate in candidates(finish=True):
+        assert candidate.right == (len(candidate.text) % 2 == 0)
+        assert candidate.finished is not None
+        if candidate.block == 2:  # nothing is left to finish
+            assert candidate.finished == candidate.right
+    assert {candidate.finished for candidate in candidates()} == {None}
 
 
 def test_finishing_the_only_beam_at_temperature_zero_is_low_confidence():
@@ -109,7 +109,7 @@ def test_finishing_the_only_beam_at_temperature_zero_is_low_confidence():
     prompts = [TASK.messages(problem) for problem in problems()]
     plain = unmask.generate(model(), prompts, decoder="low-confidence(block=6, steps=8)", length=LENGTH)
     right = {problem.id: len(output.text) % 2 == 0 for problem, output in zip(problems(), plain, strict=True)}
-    assert all(one.finished == right[one.problem] for one in found(greedy, finish=True))
+    assert all(candidate.finished == right[candidate.problem] for candidate in candidates(greedy, finish=True))
 
 
 def test_survivors_of_a_branch_are_the_rows_of_its_frame():
@@ -123,16 +123,16 @@ def test_survivors_of_a_branch_are_the_rows_of_its_frame():
 def test_a_file_of_candidates_reads_back_and_others_are_refused(tmp_path: Path):
     study = Study(generation(), Countdown(level=3, split="validation"))
     path = tmp_path / "candidates.jsonl"
-    write_candidates(path, study.header(), found())
+    write_candidates(path, study.header(), candidates())
     header, again = read_candidates(path)
-    assert again == found()
+    assert again == candidates()
     assert header["task"] == "countdown(level=3, split=validation, seed=0)"
     assert header["decoder"].startswith("order-token-search(beams=2, block=6")
     path.write_text(path.read_text()[:-20])
     with pytest.raises(UnmaskError, match="torn"):
         read_candidates(path)
     path.write_text('{"format": "unmask-trace"}\n')
-    with pytest.raises(UnmaskError, match="does not say 'unmask-candidates'"):
+    with pytest.raises(UnmaskError, match="is not an unmask-candidates file"):
         read_candidates(path)
     with pytest.raises(UnmaskError, match="cannot be read"):
         read_candidates(tmp_path / "nothing")

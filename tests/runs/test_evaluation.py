@@ -47,9 +47,9 @@ def test_a_record_holds_what_generate_gives(model: str, undisturbed):
     loaded = unmask.load(model, "cpu")
     countdown = task.make("countdown")
     problems = {problem.id: problem for problem, _ in zip(countdown.problems(), range(9), strict=False)}
-    mine = [record for record in undisturbed.records if record.task.startswith("countdown")]
-    assert len(mine) == 27
-    for record in mine[::5]:
+    countdown = [record for record in undisturbed.records if record.task.startswith("countdown")]
+    assert len(countdown) == 27
+    for record in countdown[::5]:
         messages = countdown.messages(problems[record.problem])
         output = unmask.generate(
             loaded, messages, decoder=record.decoder, length=8, seed=record.seed, key=countdown.key
@@ -125,21 +125,21 @@ def test_killed_at_twenty_moments_and_resumed_it_is_the_undisturbed_run(model: s
 def test_out_of_memory_halves_the_batch_and_goes_on(
     model: str, out: Path, undisturbed, monkeypatch: pytest.MonkeyPatch
 ):
-    asked: list[int] = []
+    sizes: list[int] = []
     whole = Generation.outputs
 
     def outputs(self, prompts, *rest):
-        asked.append(len(prompts))
+        sizes.append(len(prompts))
         if len(prompts) > 3:
-            raise torch.OutOfMemoryError("CUDA out of memory") if len(asked) % 2 else MemoryError
+            raise torch.OutOfMemoryError("CUDA out of memory") if len(sizes) % 2 else MemoryError
         return whole(self, prompts, *rest)
 
     monkeypatch.setattr(Generation, "outputs", outputs)
     run = run_here(small_grid(model), out, batch=9)
     assert lasting(run) == lasting(undisturbed)
     assert max(record.measured.batch for record in run.records) == 3
-    assert asked[:5] == [9, 5, 3, 2, 4]
-    assert asked.count(9) == 3  # each decoder learns it once
+    assert sizes[:5] == [9, 5, 3, 2, 4]
+    assert sizes.count(9) == 3  # each decoder learns it once
 
 
 def test_a_problem_that_does_not_fit_alone_is_a_recorded_failure(
@@ -165,14 +165,14 @@ def test_a_problem_that_does_not_fit_alone_is_a_recorded_failure(
 
 
 def test_prompts_a_model_cannot_take_are_recorded_failures_whatever_the_batch(model: str, tmp_path: Path):
-    asked = {"tasks": ["mini-gsm(level=4)"], "decoders": ["threshold(sure=0.0)"], "limit": 5}
+    options = {"tasks": ["mini-gsm(level=4)"], "decoders": ["threshold(sure=0.0)"], "limit": 5}
     text = unmask.load(model, "cpu").text
-    prompts = [record.prompt for record in run_here(small_grid(model, **asked), tmp_path / "short").records]
+    prompts = [record.prompt for record in run_here(small_grid(model, **options), tmp_path / "short").records]
     sizes = sorted(len(text.encode(prompt)) for prompt in prompts)
-    grid = small_grid(model, **asked | {"lengths": [512 - sizes[2]]})
-    one, many = run_here(grid, tmp_path / "1", 1), run_here(grid, tmp_path / "5", 5)
-    assert lasting(one) == lasting(many)
-    errors = [record.error for record in one.records if record.error]
+    grid = small_grid(model, **options | {"lengths": [512 - sizes[2]]})
+    single, many = run_here(grid, tmp_path / "1", 1), run_here(grid, tmp_path / "5", 5)
+    assert lasting(single) == lasting(many)
+    errors = [record.error for record in single.records if record.error]
     assert len(errors) == sum(size > sizes[2] for size in sizes) > 0
     assert all("positions, the model takes 512" in error for error in errors)
 
@@ -234,7 +234,7 @@ def test_the_same_cell_spelt_twice_is_done_once(model: str, out: Path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "sentence"),
     [
         ({"limit": None}, "has no end: say how many problems with --limit"),
         ({"limit": 0}, "limit=0 does not work"),
@@ -250,7 +250,7 @@ def test_the_same_cell_spelt_twice_is_done_once(model: str, out: Path):
         ({"decoders": []}, "at least one of decoders"),
     ],
 )
-def test_what_cannot_work_is_refused_before_a_folder_is_made(model: str, out: Path, changes, said: str):
-    with pytest.raises(UnmaskError, match=said):
+def test_what_cannot_work_is_refused_before_a_folder_is_made(model: str, out: Path, changes, sentence: str):
+    with pytest.raises(UnmaskError, match=sentence):
         run_here(small_grid(model, **changes), out)
     assert not out.exists()

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_jobs_and_answers_survive_the_journey_as_plain_values():
     values = json.loads(json.dumps(job("a", "b").to_dict()))
     assert Job.from_dict(values) == job("a", "b")
     done = Done((), 3, True, 0.5)
-    assert Done.from_dict(json.loads(json.dumps(done.to_dict()))) == done
+    assert Done.from_dict(json.loads(json.dumps(asdict(done)))) == done
 
 
 def test_a_batch_that_died_goes_again_one_by_one_and_only_the_deadly_problem_is_left_out():
@@ -86,7 +87,7 @@ def test_a_batch_that_died_goes_again_one_by_one_and_only_the_deadly_problem_is_
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "sentence"),
     [
         ({"name": "rayy"}, "did you mean 'ray'"),
         ({"workers": 2}, "--workers is for --engine ray"),
@@ -94,8 +95,8 @@ def test_a_batch_that_died_goes_again_one_by_one_and_only_the_deadly_problem_is_
         ({"name": "ray", "workers": 0}, "workers=0"),
     ],
 )
-def test_engines_that_cannot_be_are_refused(wrong: dict[str, Any], said: str):
-    with pytest.raises(UnmaskError, match=said):
+def test_engines_that_cannot_be_are_refused(wrong: dict[str, Any], sentence: str):
+    with pytest.raises(UnmaskError, match=sentence):
         make_engine(**wrong)
 
 
@@ -120,9 +121,9 @@ def test_two_workers_give_the_records_of_one_process(model: str, tmp_path: Path)
 
 @pytest.mark.slow
 def test_the_embedded_model_gives_the_same_records_under_two_workers(tmp_path: Path):
-    asked = {"tasks": ["countdown"], "decoders": ["low-confidence(steps=6)", "ots(beams=2, steps=4)"]}
-    here = run_here(small_grid("tiny", **asked, lengths=[12], limit=8), tmp_path / "local", 7)
-    decoders = [word for spec in asked["decoders"] for word in ("--decoder", spec)]
+    options = {"tasks": ["countdown"], "decoders": ["low-confidence(steps=6)", "ots(beams=2, steps=4)"]}
+    here = run_here(small_grid("tiny", **options, lengths=[12], limit=8), tmp_path / "local", 7)
+    decoders = [word for spec in options["decoders"] for word in ("--decoder", spec)]
     code, _, err = finished(
         *("--model", "tiny", "--task", "countdown", *decoders, "--length", "12", "--limit", "8", "--device", "cpu"),
         *("--engine", "ray", "--workers", "2", "--batch", "1", "--out", str(tmp_path / "ray")),
@@ -150,9 +151,9 @@ def test_workers_killed_at_random_moments_change_nothing(model: str, tmp_path: P
         _, err = run.communicate(timeout=300)
         assert run.returncode == 0, err
     assert kills == 8
-    mine = read_run(out)
-    assert lasting(mine) == lasting(run_here(small_grid(model, limit=40, samples=3), tmp_path / "local"))
-    assert (out / RECORDS).read_bytes().count(b"\n") == len(mine.records) == 720
+    done = read_run(out)
+    assert lasting(done) == lasting(run_here(small_grid(model, limit=40, samples=3), tmp_path / "local"))
+    assert (out / RECORDS).read_bytes().count(b"\n") == len(done.records) == 720
 
 
 @pytest.mark.slow
@@ -211,12 +212,12 @@ def test_a_problem_that_kills_its_workers_is_a_recorded_failure(model: str, tmp_
     )
     assert code == 0, err
     assert "1 failed" in printed
-    for place, (mine, theirs) in enumerate(zip(read_run(out).records, plain.records, strict=True)):
-        assert mine.problem == theirs.problem
+    for place, (record, expected) in enumerate(zip(read_run(out).records, plain.records, strict=True)):
+        assert record.problem == expected.problem
         if place == victim:
-            assert mine.error == "the worker died 2 times on this problem alone: it was left out"
+            assert record.error == "the worker died 2 times on this problem alone: it was left out"
         else:
-            assert (mine.text, mine.likelihood, mine.error) == (theirs.text, theirs.likelihood, None)
+            assert (record.text, record.likelihood, record.error) == (expected.text, expected.likelihood, None)
 
 
 CLUSTER = """
@@ -248,9 +249,9 @@ def test_a_cluster_that_is_there_is_joined_by_its_address_and_left_running(model
 
 @pytest.mark.slow
 def test_a_cluster_without_what_a_worker_needs_is_refused(model: str, tmp_path: Path):
-    for more, said in (
+    for more, sentence in (
         (("--device", "cuda"), "2 workers need 2 GPUs, the cluster has 0"),
         (("--address", "127.0.0.1:1"), "no Ray cluster at '127.0.0.1:1'"),
     ):
         code, _, err = finished(*words(model, tmp_path / "run", *more))
-        assert (code, said in err) == (2, True), err
+        assert (code, sentence in err) == (2, True), err

@@ -22,53 +22,53 @@ HEAD = {"format": 1, "unmask": "0", "created": "now", "machine": {}, "determinis
 
 
 def record(problem: str = "p1", **changes) -> Record:
-    made = Record(
+    written = Record(
         *("toy", "countdown", 1, "low-confidence", 8, 0, 0, problem, "Q", "line one\nline two – ½", "1", "1"),
         *(True, 1.0, -0.1, Counts(4, 4, 32), None, Measured(4, 0.01, 0, "2026-01-01T00:00:00.000+00:00", "here:1", 2)),
     )
-    return replace(made, **changes)
+    return replace(written, **changes)
 
 
 def filled(out: Path, count: int = 5) -> list[Record]:
-    made = [record(f"p{i}") for i in range(count)]
+    written = [record(f"p{i}") for i in range(count)]
     with open_run(out, HEAD) as folder:
-        folder.append(made)
-    return made
+        folder.append(written)
+    return written
 
 
 @pytest.mark.parametrize("text", ["", "a\nb\r\n\u2028c", "\ud800 half a pair", '"}{', "\x00"])
 def test_a_record_reads_back_as_it_was(text: str):
-    made = record(text=text, key=None, right=None, likelihood=None)
-    assert read_record(made.line()) == made
-    assert made.line().count(b"\n") == 1
+    written = record(text=text, key=None, right=None, likelihood=None)
+    assert read_record(written.line()) == written
+    assert written.line().count(b"\n") == 1
 
 
 def test_records_come_sorted_whatever_order_they_were_written_in(out: Path):
     with open_run(out, HEAD) as folder:
         for problem in ("b", "c", "a"):
             folder.append([record(problem)])
-    assert [one.problem for one in read_run(out).records] == ["a", "b", "c"]
+    assert [item.problem for item in read_run(out).records] == ["a", "b", "c"]
 
 
 def test_a_line_torn_anywhere_is_dropped_and_nothing_else(out: Path):
-    made = filled(out)
+    written = filled(out)
     whole = (out / RECORDS).read_bytes()
-    last = len(made[-1].line())
+    last = len(written[-1].line())
     for cut in (1, 2, *range(3, last, 29), last - 1):
         (out / RECORDS).write_bytes(whole[:-cut])
         with open_run(out, HEAD) as folder:
-            assert folder.records == made[:-1]
-            folder.append([made[-1]])
+            assert folder.records == written[:-1]
+            folder.append([written[-1]])
         assert (out / RECORDS).read_bytes() == whole
 
 
 def test_a_last_line_of_zeros_is_torn_too(out: Path):
-    made = filled(out)
+    written = filled(out)
     with (out / RECORDS).open("ab") as file:
         file.write(bytes(100) + b"\n")
     with open_run(out, HEAD) as folder:
-        assert folder.records == made
-    assert read_run(out).records == made
+        assert folder.records == written
+    assert read_run(out).records == written
 
 
 def test_a_corrupt_line_in_the_middle_is_named_and_nothing_is_lost(out: Path):
@@ -85,10 +85,10 @@ def test_a_corrupt_line_in_the_middle_is_named_and_nothing_is_lost(out: Path):
 
 
 def test_a_line_that_lacks_a_field_is_named(out: Path):
-    made = filled(out)
-    said = json.loads(made[0].line())
-    del said["likelihood"]
-    (out / RECORDS).write_bytes(json.dumps(said).encode() + b"\n" + made[1].line())
+    written = filled(out)
+    values = json.loads(written[0].line())
+    del values["likelihood"]
+    (out / RECORDS).write_bytes(json.dumps(values).encode() + b"\n" + written[1].line())
     with pytest.raises(UnmaskError, match=r"line 1 .*no 'likelihood'"):
         read_run(out)
 
@@ -115,7 +115,7 @@ def test_two_processes_on_one_folder_refuse_clearly(out: Path):
     try:
         os.read(ready[0], 1)
         with (
-            pytest.raises(UnmaskError, match=rf"another process \(process {child}\) is writing to .*run"),
+            pytest.raises(UnmaskError, match=rf"another process \(process {child}\) is writing .*run"),
             open_run(out, HEAD),
         ):
             pass
@@ -127,7 +127,7 @@ def test_two_processes_on_one_folder_refuse_clearly(out: Path):
 
 
 def test_a_full_disk_is_said_and_the_file_stays_whole(out: Path, monkeypatch: pytest.MonkeyPatch):
-    made = filled(out)
+    written = filled(out)
     before = (out / RECORDS).read_bytes()
     true_write = os.write
 
@@ -143,12 +143,12 @@ def test_a_full_disk_is_said_and_the_file_stays_whole(out: Path, monkeypatch: py
         monkeypatch.undo()
         assert (out / RECORDS).read_bytes() == before
         folder.append([record("new")])
-    assert read_run(out).records == sorted([*made, record("new")], key=lambda one: one.name)
+    assert read_run(out).records == sorted([*written, record("new")], key=lambda item: item.name)
 
 
 def test_a_file_that_may_not_grow_is_said_by_the_real_system(out: Path):
     """The kernel's own refusal, in the middle of a line."""
-    made = filled(out)
+    written = filled(out)
     size = (out / RECORDS).stat().st_size
     child = os.fork()
     if child == 0:
@@ -161,7 +161,7 @@ def test_a_file_that_may_not_grow_is_said_by_the_real_system(out: Path):
                 os._exit(7 if "may not grow" in str(error) else 8)
         os._exit(9)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert read_records(out / RECORDS) == (made, size)
+    assert read_records(out / RECORDS) == (written, size)
 
 
 def test_a_folder_that_cannot_be_written_is_said(out: Path, monkeypatch: pytest.MonkeyPatch):
@@ -218,11 +218,11 @@ def test_another_format_is_refused(out: Path):
         read_run(out)
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("[]", "has no spec"), ("{}", "has no spec")])
-def test_a_head_that_is_none_is_refused(out: Path, text: str, said: str):
+@pytest.mark.parametrize(("text", "sentence"), [("{", "is not JSON"), ("[]", "has no spec"), ("{}", "has no spec")])
+def test_a_head_that_is_none_is_refused(out: Path, text: str, sentence: str):
     out.mkdir()
     (out / "run.json").write_text(text)
-    with pytest.raises(UnmaskError, match=said):
+    with pytest.raises(UnmaskError, match=sentence):
         read_run(out)
 
 

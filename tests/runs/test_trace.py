@@ -86,9 +86,9 @@ def test_a_trace_says_what_its_tokens_are_and_which_row_was_chosen():
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "trace.jsonl"
-    unmask.generate(unmask.load("toy-chain"), "abc", decoder="ots(block=2)", length=4, trace=made)
-    return made
+    file = tmp_path / "trace.jsonl"
+    unmask.generate(unmask.load("toy-chain"), "abc", decoder="ots(block=2)", length=4, trace=file)
+    return file
 
 
 def test_a_torn_trace_says_where(path: Path):
@@ -104,7 +104,7 @@ def test_a_torn_trace_says_where(path: Path):
 @pytest.mark.parametrize("text", ["", "hello\n", "{}\n", "[1]\n", '{"format": "other"}\n'])
 def test_a_foreign_file_is_no_trace(text: str, path: Path):
     path.write_text(text)
-    with pytest.raises(UnmaskError, match="is not a trace"):
+    with pytest.raises(UnmaskError, match="is not an unmask-trace file"):
         unmask.Trace.load(path)
 
 
@@ -117,7 +117,7 @@ def test_other_unreadable_traces(path: Path, tmp_path: Path):
     with pytest.raises(UnmaskError, match="does not hold together"):
         list(unmask.Trace.load(path).replay())
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(UnmaskError, match="not text"):
+    with pytest.raises(UnmaskError, match="is not an unmask-trace file"):
         unmask.Trace.load(path)
     with pytest.raises(UnmaskError, match="cannot be read"):
         unmask.Trace.load(tmp_path / "none.jsonl")

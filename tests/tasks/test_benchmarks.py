@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from unmask.errors import UnmaskError
 from unmask.tasks import Metric, Problem, symbolic, task
-from unmask.tasks.latex import normalise
-from unmask.tasks.sudoku_rules import solutions
+from unmask.tasks.math500 import normalise
+from unmask.tasks.sudoku import solutions
 
 GSM8K, MATH, COUNTDOWN, SUDOKU = (task.make(name) for name in ("gsm8k", "math500", "countdown-d1", "sudoku-d1"))
 METRICS: tuple[Metric, ...] = ("ours", "d1")

@@ -9,7 +9,8 @@ import pytest
 from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.tasks import data as data_files
-from unmask.tasks import grading, prompts, task
+from unmask.tasks import grading, task
+from unmask.tasks.benchmark import load_wording
 
 
 def lines(problems, key: str = "id") -> list[str]:
@@ -171,6 +172,6 @@ def test_a_bad_prompts_file_is_refused(tmp_path: Path, text: str, sentence: str)
     file = tmp_path / "prompts.json"
     file.write_text(text)
     with pytest.raises(UnmaskError, match=sentence):
-        prompts.load(str(file))
+        load_wording(str(file))
     with pytest.raises(UnmaskError, match="cannot be read"):
-        prompts.load(str(tmp_path / "nowhere.json"))
+        load_wording(str(tmp_path / "nowhere.json"))

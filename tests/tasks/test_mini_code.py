@@ -12,7 +12,7 @@ from unmask.tasks.programs import KINDS
 from unmask.tasks.unknowns import FINDS
 
 
-@pytest.mark.parametrize("kind", KINDS + FINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS + FINDS)
 @pytest.mark.parametrize("level", MiniCode.levels)
 def test_the_code_does_what_the_reference_does(kind, level):
     rng = Random(level)

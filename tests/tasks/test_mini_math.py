@@ -55,8 +55,10 @@ def test_solutions_solve(level):
             equation = next(word for word in exercise.question.split() if "=" in word)
             assert holds(equation.rstrip("."), int(exercise.answer)), exercise
         exercise = system(rng, level)
-        one, two = re.findall(r"\S+=-?\d+", exercise.question)
-        assert any(holds(one, int(exercise.answer), y) and holds(two, int(exercise.answer), y) for y in range(-40, 41))
+        first, second = re.findall(r"\S+=-?\d+", exercise.question)
+        assert any(
+            holds(first, int(exercise.answer), y) and holds(second, int(exercise.answer), y) for y in range(-40, 41)
+        )
 
 
 @pytest.mark.parametrize("level", MiniMath.levels)
@@ -66,8 +68,8 @@ def test_what_was_found_is_the_only_answer(level):
         total, product = map(int, re.findall(r"\d+", pair(rng, level).question))
         assert len([a for a in range(total // 2 + 1) if a * (total - a) == product]) == 1
         exercise = split(rng, level)
-        one, two = re.findall(r"\S+=\d+", exercise.question)
-        assert [x for x in range(99) for y in range(99) if holds(one, x, y) and holds(two, x, y)] == [
+        first, second = re.findall(r"\S+=\d+", exercise.question)
+        assert [x for x in range(99) for y in range(99) if holds(first, x, y) and holds(second, x, y)] == [
             int(exercise.answer)
         ]
         exercise = preimage(rng, level)
@@ -78,7 +80,7 @@ def test_what_was_found_is_the_only_answer(level):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ("13/24", "26/48"),
         ("x^2-2x-15", "-15 - 2x + x^2"),
@@ -88,12 +90,12 @@ def test_what_was_found_is_the_only_answer(level):
         ("3", "6/2"),
     ],
 )
-def test_equal_answers_are_one(one, other):
-    assert normal(one) == normal(other)
+def test_equal_answers_are_one(first, other):
+    assert normal(first) == normal(other)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ("4", "-4"),
         ("x^2-2x-15", "(x+3)(x-5)"),
@@ -104,8 +106,8 @@ def test_equal_answers_are_one(one, other):
         ("x", "1"),
     ],
 )
-def test_other_answers_stay_apart(one, other):
-    assert normal(one) != normal(other)
+def test_other_answers_stay_apart(first, other):
+    assert normal(first) != normal(other)
 
 
 def test_the_last_box_counts():

@@ -111,8 +111,8 @@ def test_mbpp_reads_its_own_marks():
 
 def test_programs_that_differ_in_layout_vote_together():
     benchmark = task.make("mbpp")
-    one, other = "```python\ndef f( x ):\n    # a thought\n    return x\n```", "```\ndef f(x): return x\n```"
-    assert benchmark.key(one) == benchmark.key(other)
+    first, other = "```python\ndef f( x ):\n    # a thought\n    return x\n```", "```\ndef f(x): return x\n```"
+    assert benchmark.key(first) == benchmark.key(other)
     assert benchmark.key("nothing") == "nothing"
 
 

@@ -11,13 +11,14 @@ import torch
 from unmask.decoders import LowConfidence
 from unmask.errors import UnmaskError
 from unmask.models import load, load_folder
+from unmask.models.checkpoint import token_id
 from unmask.models.transformer import Shape
 from unmask.training import make, recipe
 from unmask.training.batches import batches
-from unmask.training.evaluate import evaluate
+from unmask.training.evaluate import tally
 from unmask.training.objective import LEAST, corrupt
 from unmask.training.recipe import RECIPES, TINY, Share
-from unmask.training.tokenizer import END, MASK, learn, special
+from unmask.training.tokenizer import END, MASK, learn
 
 SMALL = dataclasses.replace(
     recipe("nano"),
@@ -37,14 +38,14 @@ def test_every_digit_and_operator_is_one_token_and_text_comes_back_as_it_was() -
     assert tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False) == text
     digits = list(tokenizer.encode("1234567890").tokens)
     assert digits == list("1234567890")
-    assert tokenizer.encode("<answer>").ids == [special(tokenizer, "<answer>")]
+    assert tokenizer.encode("<answer>").ids == [token_id(tokenizer, "<answer>")]
 
 
 def test_rows_hold_a_prompt_and_its_answer_filled_with_end_tokens() -> None:
     tokenizer = learn([share.task("train") for share in SMALL.mix], texts=200, vocab=SMALL.vocab)
     tokens, starts = next(batches(SMALL, tokenizer, stream=0, workers=0))
     assert tokens.shape == (SMALL.tokens // SMALL.widths[0], SMALL.widths[0])
-    end = special(tokenizer, END)
+    end = token_id(tokenizer, END)
     for row, start in zip(tokens.tolist(), starts.tolist(), strict=True):
         prompt, answer = tokenizer.decode(row[:start]), [token for token in row[start:] if token != end]
         assert prompt.startswith("Solve the following Sudoku puzzle: ")
@@ -110,7 +111,7 @@ def test_the_embedded_model_is_small_and_solves_countdown_it_never_saw() -> None
     assert max(sizes) <= 15 * 2**20
     assert sum(sizes) <= 30 * 2**20
     task = Share("countdown", 3).task("validation")
-    result = evaluate(model, task, list(islice(task.problems(), 8)), LowConfidence(), 64)
+    result = tally(model, task, list(islice(task.problems(), 8)), LowConfidence(), 64)
     assert result.accuracy >= 0.5  # 84 % over 256 validation problems
     assert result.rows == 32
 
@@ -135,5 +136,5 @@ def test_a_nano_model_learns_its_task(tmp_path: Path) -> None:
     assert folder is not None
     task = nano.watch[0].task("validation")
     problems = list(islice(task.problems(), nano.problems))
-    result = evaluate(load_folder(folder), task, problems, LowConfidence(), nano.length)
+    result = tally(load_folder(folder), task, problems, LowConfidence(), nano.length)
     assert result.accuracy > 0.25  # four blanks filled by chance: 1 in 256

@@ -62,7 +62,7 @@ def save_folder(
     write_specials(path, specials, template)
     if length is not None:
         write_json(path / "generation_config.json", {"max_new_tokens": length})
-    write_config(path, kind.config(module.shape, _id(tokenizer, mask), _id(tokenizer, eos)), dtype)
+    write_config(path, kind.config(module.shape, token_id(tokenizer, mask), token_id(tokenizer, eos)), dtype)
     return path
 
 
@@ -85,7 +85,7 @@ def write_json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _id(tokenizer: Tokenizer, token: str) -> int:
+def token_id(tokenizer: Tokenizer, token: str) -> int:
     number = tokenizer.token_to_id(token)
     if number is None:
         raise UnmaskError(f"the tokenizer has no token {token!r}: add it as a special token first")

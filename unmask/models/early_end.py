@@ -28,9 +28,9 @@ class EarlyEnd(Wrapper):
             self.vocab = beliefs.vocab
             return beliefs
         live = (~ended).nonzero()[:, 0]
-        asked = None
+        live_beliefs = None
         if len(live):
-            asked = self.inner(canvas.rows(live), at[live], kept and kept.some(live.tolist()))
+            live_beliefs = self.inner(canvas.rows(live), at[live], kept and kept.some(live.tolist()))
         place = torch.zeros_like(canvas.pad).index_copy(0, live, torch.arange(len(live), device=self.device))
         width, vocab, first = at.shape[1], self.vocab, int(self.eos[0])
 
@@ -39,8 +39,8 @@ class EarlyEnd(Wrapper):
             logits[:, first] = 0.0
             row, column = places // width, places % width
             going = (~ended[row]).nonzero()[:, 0]
-            if asked is not None and len(going):
-                logits[going] = asked.read(place[row[going]] * width + column[going]).to(self.dtype)
+            if live_beliefs is not None and len(going):
+                logits[going] = live_beliefs.read(place[row[going]] * width + column[going]).to(self.dtype)
             return logits
 
         return Beliefs(read, (len(canvas), width), vocab, self.mask_id, self.device)

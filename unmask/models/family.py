@@ -97,9 +97,7 @@ class Family:
     def shape(self, config: Config) -> Shape:
         """Refuses settings that the transformer does not implement."""
         if config.get("quantization_config") or config.get("quantization"):
-            raise UnmaskError(
-                "the checkpoint is quantised, which is not supported: use its float16 or bfloat16 original"
-            )
+            raise UnmaskError("a quantised checkpoint is not supported: use its float16 or bfloat16 original")
         for key, setting in self.settings.items():
             if not isinstance(setting, Field):
                 require(config, key, setting)
@@ -163,9 +161,7 @@ class Family:
     def _check_divides(self, numbers: Mapping[str, int], part: str, whole: str) -> None:
         if numbers[whole] % numbers[part]:
             part_key, whole_key = self._keys(part)[0], self._keys(whole)[0]
-            raise UnmaskError(
-                f"config.json has {part_key}={numbers[part]}, which does not divide {whole_key}={numbers[whole]}"
-            )
+            raise UnmaskError(f"in config.json {part_key}={numbers[part]} does not divide {whole_key}={numbers[whole]}")
 
 
 family: Registry[Family] = Registry("family", "families")

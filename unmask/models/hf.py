@@ -1,4 +1,4 @@
-"""Any loaded module that returns `.logits` for token ids, such as a masked language model of Hugging Face's library."""
+"""Any loaded module that returns `.logits` for token ids, such as a masked language model of `transformers`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from unmask.core import Beliefs, Canvas, Kept
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models.model import Messages, Model, Text
-from unmask.models.text import Subwords
+from unmask.models.text import Subwords, flat_ids
 
 CHUNK = 2**28  # logits a module may make at a time: it makes those of every position, asked or not
-UNKNOWN = 2**20  # positions, where nobody says how many the module takes
+UNKNOWN = 2**20  # positions, where neither the caller nor the config gives a limit
 PROBE = 8  # positions of the trial that tells a causal module
 
 
@@ -35,23 +35,24 @@ def wrap(
     """A model from a module that is already loaded, and its tokenizer (of `transformers` or `tokenizers`, or a `Text`).
 
     `module(ids).logits` must be about the token at the same position, or with `shifted` about the next one. Rows are
-    given to it by their length and without padding, so it needs no attention mask. What is not said is read from the
+    given to it by their length and without padding, so it needs no attention mask. Arguments left out are read from the
     tokenizer and from `module.config`.
     """
     settings = getattr(module, "config", None)
     mask_id = _first(mask_id, _get(tokenizer, "mask_token_id"), _get(settings, "mask_token_id"))
     if mask_id is None:
-        raise UnmaskError("the tokenizer has no mask token: say its id, as in wrap(module, tokenizer, mask_id=126336)")
+        raise UnmaskError("the tokenizer has no mask token: give its id, as in wrap(module, tokenizer, mask_id=126336)")
     if isinstance(module, torch.nn.Module):
         module.eval()
-    network = LoadedModule(module, mask_id, context or _context(settings), shifted)
+    limit = context or _get(settings, "max_sequence_length") or _get(settings, "max_position_embeddings") or UNKNOWN
+    network = LoadedModule(module, mask_id, limit, shifted)
     _refuse_causal(network, settings)
     ends = eos if eos is not None else (_get(tokenizer, "eos_token_id"), _get(settings, "eos_token_id"))
     return Model(
         name or _first(_get(settings, "name_or_path") or None, type(module).__name__),
         network,
         _text(tokenizer),
-        frozenset(_ids(ends)),
+        frozenset(flat_ids(ends)),
         length,
     )
 
@@ -93,11 +94,11 @@ class LoadedModule:
         out: Tensor | None = None
         for length in lengths.unique().tolist():
             rows = (lengths == length).nonzero()[:, 0]
-            for some in rows.split(max(1, CHUNK // (length * self.vocab))):
-                logits = self.logits(canvas.tokens[some, canvas.width - length :])
-                asked = (at[some] - (canvas.width - length))[:, :, None].expand(-1, -1, self.vocab)
+            for chunk in rows.split(max(1, CHUNK // (length * self.vocab))):
+                logits = self.logits(canvas.tokens[chunk, canvas.width - length :])
+                columns = (at[chunk] - (canvas.width - length))[:, :, None].expand(-1, -1, self.vocab)
                 out = logits.new_empty(*at.shape, self.vocab) if out is None else out
-                out[some] = logits.gather(1, asked)
+                out[chunk] = logits.gather(1, columns)
         assert out is not None
         flat = out.flatten(0, 1)
         return Beliefs(flat.__getitem__, (at.shape[0], at.shape[1]), self.vocab, self.mask_id, self.device)
@@ -150,20 +151,9 @@ def _text(tokenizer: Any) -> Text:
     raise UnmaskError(f"{type(tokenizer).__name__} is not a tokenizer: it needs encode() and decode()")
 
 
-def _get(thing: Any, key: str) -> Any:
-    return getattr(thing, key, None)
+def _get(value: Any, key: str) -> Any:
+    return getattr(value, key, None)
 
 
 def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
-
-
-def _context(settings: Any) -> int:
-    return _get(settings, "max_sequence_length") or _get(settings, "max_position_embeddings") or UNKNOWN
-
-
-def _ids(values: Iterable[Any]) -> list[int]:
-    """Ids may be missing, single, or lists."""
-    return [
-        number for value in values for number in (value if isinstance(value, list) else [value]) if number is not None
-    ]

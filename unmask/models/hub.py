@@ -26,9 +26,7 @@ def snapshot(name: str, patterns: list[str], revision: str | None = None) -> Pat
     try:
         return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     except GatedRepoError:
-        raise UnmaskError(
-            f"{name} requires you to accept its terms: do so on its page, then run hf auth login"
-        ) from None
+        raise UnmaskError(f"{name} asks you to accept its terms: do so on its page, then run hf auth login") from None
     except RepositoryNotFoundError:
         raise UnmaskError(
             f"the hub has no model {name!r}: check the spelling, or run hf auth login if it is private"

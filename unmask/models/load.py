@@ -37,8 +37,10 @@ def load(
         loaded = model.make(str(name)).load(chosen, None if dtype is None else choose_dtype(dtype, chosen))
     elif is_folder(name):
         loaded = load_folder(folder, chosen, dtype)
-    else:
-        loaded = _load_hub(str(name), folder, chosen, dtype, revision)
+    else:  # an unusable checkpoint is refused before gigabytes are fetched
+        check_fits(str(name), read_manifest(folder).shape, choose_dtype(dtype, chosen), chosen)
+        files = SETTINGS + Shards.of(folder, local=False).files
+        loaded = load_folder(snapshot(str(name), files, revision), chosen, dtype, str(name))
     if compiled:
         compile_layers(loaded.denoiser, loaded.name)
     return loaded
@@ -83,15 +85,6 @@ def load_folder(
     fill(module, manifest.family, shards)
     denoiser = Network(module, manifest.mask_id, manifest.family.shifted)
     return Model(name or folder.resolve().name, denoiser, manifest.text, manifest.eos, manifest.length)
-
-
-def _load_hub(
-    name: str, folder: Path, device: torch.device, dtype: str | torch.dtype | None, revision: str | None
-) -> Model:
-    """From its small files in `folder`, so that an unusable checkpoint is refused before gigabytes are fetched."""
-    check_fits(name, read_manifest(folder).shape, choose_dtype(dtype, device), device)
-    shards = Shards.of(folder, local=False)
-    return load_folder(snapshot(name, SETTINGS + shards.files, revision), device, dtype, name)
 
 
 def compile_layers(denoiser: Denoiser, name: str) -> None:

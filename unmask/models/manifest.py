@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask.errors import UnmaskError, nearest
 from unmask.models.family import Config, Family, class_names, family
-from unmask.models.text import Subwords, read_json, read_text
+from unmask.models.text import Subwords, flat_ids, read_json, read_text
 from unmask.models.transformer import Shape
 
 
@@ -27,9 +27,11 @@ def read_manifest(folder: Path) -> Manifest:
     kind = find_family(config, folder)
     shape, text = kind.shape(config), read_text(folder)
     mask_id = _mask_id([config, generation], text, kind.mask)
-    eos = _eos_ids(config, text, kind.ends)
-    for key, ids in (("mask_token_id", [mask_id]), ("eos_token_id", eos)):
-        _check_vocabulary(key, ids, shape.vocab)
+    ends = map(text.id, (text.specials.get("eos_token"), *kind.ends))
+    eos = flat_ids([config.get("eos_token_id"), *ends])
+    for key, number in [("mask_token_id", mask_id), *(("eos_token_id", number) for number in eos)]:
+        if not isinstance(number, int) or not 0 <= number < shape.vocab:
+            raise UnmaskError(f"{key}={number!r} is not in the vocabulary: it must be 0 to {shape.vocab - 1}")
     return Manifest(kind, shape, text, mask_id, frozenset(eos), _length(generation, kind))
 
 
@@ -44,7 +46,7 @@ def find_family(config: Config, folder: Path) -> Family:
     matching = [name for name in families if families[name].matches(config)]
     if len(matching) > 1:
         raise UnmaskError(
-            f"{folder} matches the families {' and '.join(matching)}: uninstall the package that adds one of them"
+            f"{folder} matches the families {' and '.join(matching)}: uninstall the package of one of them"
         )
     if matching:
         return families[matching[0]]
@@ -82,16 +84,3 @@ def _mask_id(configs: list[Config], text: Subwords, published: str) -> Any:
             "or mask_token in tokenizer_config.json"
         )
     return mask_id
-
-
-def _eos_ids(config: Config, text: Subwords, ends: tuple[str, ...]) -> list[Any]:
-    stated = config.get("eos_token_id")
-    ids = stated if isinstance(stated, list) else [stated]
-    tokens = (text.specials.get("eos_token"), *ends)
-    return [number for number in (*ids, *map(text.id, tokens)) if number is not None]
-
-
-def _check_vocabulary(key: str, ids: list[Any], vocab: int) -> None:
-    for number in ids:
-        if not isinstance(number, int) or not 0 <= number < vocab:
-            raise UnmaskError(f"{key}={number!r} is not in the vocabulary: it must be 0 to {vocab - 1}")

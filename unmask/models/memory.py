@@ -28,9 +28,7 @@ def choose_dtype(dtype: str | torch.dtype | None, device: torch.device) -> torch
         return torch.float32 if device.type == "cpu" else torch.bfloat16
     name = str(stored_dtype(dtype)).removeprefix("torch.")
     if device.type == "cpu" and DTYPES[name] == 2 and not half_works():
-        raise UnmaskError(
-            f"this CPU cannot compute in {name} (a trial in a separate process died): use dtype='float32'"
-        )
+        raise UnmaskError(f"this CPU cannot compute in {name} (a trial in another process died): use dtype='float32'")
     return getattr(torch, name)
 
 
@@ -52,12 +50,9 @@ def choose_device(device: str | torch.device) -> torch.device:
     try:
         torch.empty(0, device=chosen)
     except (RuntimeError, AssertionError, NotImplementedError):  # which one depends on the kind of device
-        raise UnmaskError(f"device {str(device)!r} is not available: {_devices()}") from None
+        known = " or ".join(["'cpu'", *(f"'cuda:{index}'" for index in range(torch.cuda.device_count()))])
+        raise UnmaskError(f"device {str(device)!r} is not available: use {known}") from None
     return chosen
-
-
-def _devices() -> str:
-    return "use " + " or ".join(["'cpu'", *(f"'cuda:{index}'" for index in range(torch.cuda.device_count()))])
 
 
 @cache
@@ -86,11 +81,18 @@ def free(device: torch.device) -> int | None:
     return _host() if device.type == "cpu" else None
 
 
-def _host() -> int | None:
+def proc_bytes(file: str, key: str) -> int | None:
+    """An entry of a table under /proc; None where it is missing."""
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
+        lines = Path("/proc", file).read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), None)
+
+
+def _host() -> int | None:
+    available = proc_bytes("meminfo", "MemAvailable")
+    if available is None:
         return None
     try:  # a container may have less than its machine
         group = Path("/sys/fs/cgroup")
@@ -117,13 +119,9 @@ def check_fits(name: str, shape: Shape, dtype: torch.dtype, device: torch.device
 
 def _alternatives(shape: Shape, precision: str, device: torch.device) -> list[str]:
     """What would fit on this machine: per device, the narrowest dtype that does."""
-    devices = [
-        device,
-        *(torch.device("cuda", index) for index in range(torch.cuda.device_count())),
-        torch.device("cpu"),
-    ]
+    gpus = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
     fitting = []
-    for other in dict.fromkeys(devices):
+    for other in dict.fromkeys([device, *gpus, torch.device("cpu")]):
         dtypes = ["bfloat16", "float32"] if other.type != "cpu" or half_works() else ["float32"]
         for dtype in dtypes:
             size = needed(shape, dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -53,7 +53,7 @@ class Subwords:
 
     def _render(self, messages: list[dict[str, str]]) -> str:
         try:
-            template = _ENVIRONMENT.from_string(self.template or "")
+            template = _JINJA.from_string(self.template or "")
             return template.render(messages=messages, add_generation_prompt=True, **self.specials)
         except TemplateError as error:
             raise UnmaskError(f"the chat template does not accept these messages: {error}") from None
@@ -63,12 +63,10 @@ def _refuse(message: str) -> NoReturn:
     raise TemplateError(message)
 
 
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-)
-_ENVIRONMENT.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
-_ENVIRONMENT.globals["raise_exception"] = _refuse
-_ENVIRONMENT.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+_JINJA = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+_JINJA.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+_JINJA.globals["raise_exception"] = _refuse
+_JINJA.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
 
 
 def read_text(folder: Path) -> Subwords:
@@ -90,6 +88,13 @@ def read_json(path: Path, missing: Any = None) -> Any:
     if not isinstance(content, dict):
         raise UnmaskError(f"{path} is not a JSON object: fetch the file again")
     return content
+
+
+def flat_ids(values: Iterable[Any]) -> list[Any]:
+    """Ids may be missing, single, or lists."""
+    return [
+        number for value in values for number in (value if isinstance(value, list) else [value]) if number is not None
+    ]
 
 
 def _content(value: Any) -> str:
@@ -131,7 +136,5 @@ def _qwen(model: BPE, settings: dict[str, Any]) -> Tokenizer:
         flags = {key: bool(entry.get(key)) for key in ("lstrip", "rstrip", "single_word", "normalized", "special")}
         tokenizer.add_tokens([AddedToken(entry["content"], **flags)])
         if tokenizer.token_to_id(entry["content"]) != int(number):
-            raise UnmaskError(
-                f"token {entry['content']!r} should have id {number}, but it would not follow the vocabulary"
-            )
+            raise UnmaskError(f"token {entry['content']!r} needs id {number}, but it would not follow the vocabulary")
     return tokenizer

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 
 from unmask.models.load import load_folder
 from unmask.models.model import Model, model
 
-WEIGHTS = Path(__file__).with_name("tiny_weights")
-
 
 @model("tiny")
 @dataclass(frozen=True)
 class Tiny:
-    @property
-    def folder(self) -> Path:
-        return WEIGHTS
+    folder: ClassVar[Path] = Path(__file__).with_name("tiny_weights")
 
     def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
-        return load_folder(WEIGHTS, device, dtype or torch.float32, name="tiny")
+        return load_folder(self.folder, device, dtype or torch.float32, name="tiny")

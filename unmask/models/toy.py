@@ -50,7 +50,7 @@ class Letters:
 
 
 class Exact(ABC):
-    """A denoiser that is told its conditionals: subclasses give p(token at each column | what is visible)."""
+    """A denoiser with known conditionals: subclasses give p(token at each column | visible tokens)."""
 
     dtype = torch.float64
     refresh = None
@@ -96,8 +96,8 @@ class Joint(Exact):
         axis = itertools.count()
         for place, token in enumerate(seen):
             if isinstance(token, slice):
-                mine = next(axis)
-                sums = table.sum([i for i in range(table.ndim) if i != mine]) if table.ndim > 1 else table
+                own = next(axis)
+                sums = table.sum([i for i in range(table.ndim) if i != own]) if table.ndim > 1 else table
                 out[place] = sums / sums.sum()
             else:
                 out[place, token] = 1.0
@@ -121,40 +121,45 @@ class Chain(Exact):
         for i in range(1, len(seen)):
             ahead[i] = seen[i] * ((ahead[i - 1] / ahead[i - 1].sum()) @ self.move)
         for i in reversed(range(len(seen) - 1)):
-            known = seen[i + 1] * back[i + 1]  # one-hot to the bit where a token is seen: what is behind it drops out
+            known = seen[i + 1] * back[i + 1]  # exactly one-hot at a visible token: what follows it has no influence
             message = self.move @ (known / known.sum())
             back[i] = message / message.sum()
         both = ahead * back
         return both / both.sum(1, keepdim=True)
 
 
-def _check_letters(letters: int, most: int) -> None:
-    if not 2 <= letters <= most:
-        raise UnmaskError(f"letters={letters} does not work: choose 2 to {most}")
+class Toy(ABC):
+    """A model over `letters` tokens; subclasses build its denoiser."""
 
+    letters: int
 
-def _made(name: str, denoiser: Denoiser, letters: int) -> Model:
-    return Model(name, denoiser, Letters(letters), frozenset({letters - 1}), default_length=8)
+    @abstractmethod
+    def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser: ...
+
+    def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
+        if not 2 <= self.letters <= 62:
+            raise UnmaskError(f"letters={self.letters} does not work: choose 2 to 62")
+        text, eos = Letters(self.letters), frozenset({self.letters - 1})
+        return Model(model.name(self), self.denoiser(device, dtype), text, eos, default_length=8)
 
 
 @model("toy-joint")
 @dataclass(frozen=True)
-class ToyJoint:
+class ToyJoint(Toy):
     """A random table of all sequences: answers any mask pattern exactly, for a dozen positions."""
 
     letters: int = 4
     seed: int = 0
     sharpness: float = 1.0  # spread of the log-probabilities
 
-    def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
+    def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser:
         del dtype
-        _check_letters(self.letters, 62)
-        return _made("toy-joint", Joint(self.letters, self.seed, self.sharpness, device), self.letters)
+        return Joint(self.letters, self.seed, self.sharpness, device)
 
 
 @model("toy-chain")
 @dataclass(frozen=True)
-class ToyChain:
+class ToyChain(Toy):
     """A random Markov chain: answers any mask pattern exactly, at any length."""
 
     letters: int = 8
@@ -162,16 +167,14 @@ class ToyChain:
     sharpness: float = 2.0
     context: int = 1024
 
-    def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
+    def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser:
         del dtype
-        _check_letters(self.letters, 62)
-        chain = Chain(self.letters, self.seed, self.sharpness, self.context, device)
-        return _made("toy-chain", chain, self.letters)
+        return Chain(self.letters, self.seed, self.sharpness, self.context, device)
 
 
 @model("toy-transformer")
 @dataclass(frozen=True)
-class ToyTransformer:
+class ToyTransformer(Toy):
     """The real network with random weights."""
 
     letters: int = 32
@@ -182,8 +185,7 @@ class ToyTransformer:
     sharpness: float = 2.0  # spread of the logits
     seed: int = 0
 
-    def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
-        _check_letters(self.letters, 62)
+    def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser:
         shape = Shape(
             self.width, self.layers, self.heads, hidden=2 * self.width, vocab=self.letters + 1, context=self.context
         )
@@ -195,5 +197,4 @@ class ToyTransformer:
                     torch.nn.init.normal_(weight, std=1.5 / weight.shape[1] ** 0.5)
             torch.nn.init.normal_(module.embed.weight)
             torch.nn.init.normal_(module.head.weight, std=self.sharpness / self.width**0.5)
-        network = Network(module.to(device, dtype or torch.float32).requires_grad_(False), mask_id=self.letters)
-        return _made("toy-transformer", network, self.letters)
+        return Network(module.to(device, dtype or torch.float32).requires_grad_(False), mask_id=self.letters)

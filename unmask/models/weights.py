@@ -102,9 +102,7 @@ def _check_weight(weight: Weight, files: dict[str, Any], place: dict[str, str], 
     file = place.get(weight.name)
     if file is None:
         expected = shards.index.get(weight.name, "any shard")
-        raise UnmaskError(
-            f"weight {weight.name} is not in {expected} of {shards.folder}: the checkpoint is not complete"
-        )
+        raise UnmaskError(f"weight {weight.name} is not in {expected} of {shards.folder}: the checkpoint is incomplete")
     header = files[file].get_slice(weight.name)
     if tuple(header.get_shape()) != weight.shape:
         raise UnmaskError(

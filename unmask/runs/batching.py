@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from unmask.models.memory import free
+from unmask.models.memory import free, proc_bytes
 
 FIRST, MOST = 4, 256
 SHARE = 0.8  # of the free memory, used unless a budget is given
@@ -60,7 +60,7 @@ class Gauge:
     def used(self) -> int:
         if self.device.type == "cuda":
             return torch.cuda.memory_allocated(self.device)
-        return _status("VmRSS")
+        return proc_bytes("self/status", "VmRSS") or 0
 
     def begin(self) -> int:
         """Reset the peak; the memory in use before the work."""
@@ -75,19 +75,11 @@ class Gauge:
         """0 where it is not known."""
         if self.device.type == "cuda":
             return torch.cuda.max_memory_allocated(self.device)
-        return _status("VmHWM")
+        return proc_bytes("self/status", "VmHWM") or 0
 
     def roomy(self, base: int, peak: int) -> bool:
         """Whether twice the work would stay inside the budget."""
         return self.budget is None or base + 2 * (peak - base) <= self.budget
-
-
-def _status(key: str) -> int:
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), 0)
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -1,13 +1,13 @@
-"""What a search saw: every candidate with its score under each likelihood, and whether it was on its way to right.
+"""The candidates of a search: each with its score under every likelihood, and whether it leads to a right answer.
 
     {"format": "unmask-candidates", "version": 1, "model": …, "task": …, "decoder": …, "seed": …, …}
     {"problem": …, "step": 16, "block": 0, "parent": 0, "draw": 1, "kept": true, "scores": {"block": −3.1, …}, …}
 
-The search is pruned by its own likelihood; the others are asked about the same candidates, each total summed along the
-candidate's own line of parents. `path` is the sum of log p of the tokens a candidate has written, each when it was.
+The search is pruned by its own likelihood; the others score the same candidates, each total summed along the
+candidate's own line of parents. `path` is the sum of log p of the tokens a candidate has written, each at its step.
 
-A candidate counts as right when its completion does: the full draw in which it was scored, graded as an answer. The
-other reading, `finished`, lets low-confidence write the masks it has left and grades that; it costs a run each.
+A candidate counts as right if its completion is: the full draw in which it was scored, graded as an answer.
+Alternatively (`finished`) low-confidence writes the masks that are left and that result is graded, a run per candidate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,6 +34,7 @@ from unmask.runs.generation import Generation
 from unmask.runs.output import answer_text
 from unmask.runs.prompt import EncodedPrompt, read_prompt
 from unmask.runs.record import finite
+from unmask.runs.store import read_json_lines
 from unmask.tasks import Problem, Task, task
 from unmask.tasks.grading import ready
 
@@ -56,72 +57,68 @@ class Candidate:
     kept: bool  # by the search itself
     scores: dict[str, float | None]  # total by likelihood; null where it is not finite
     text: str  # of its completion
-    right: bool  # whether that is
-    finished: bool | None  # whether low-confidence makes it right from here; null where that was not asked
+    right: bool  # whether that completion is
+    finished: bool | None  # whether low-confidence makes it right from here; null unless `finish`
 
 
 BlockScores = dict[str, Tensor]  # by likelihood, (row, block)
 
 
-@dataclass(frozen=True)
-class ScoredBranch:
-    """One search of a batch of problems."""
+class ScoredBranch(NamedTuple):
+    """One search of a batch of problems; each list has an entry per candidate."""
 
     step: Step
     branch: Branch
-    scores: BlockScores  # of each candidate
-    path: Score
-    finished: Tokens | None  # each candidate to its end, where that was asked for
-
-    def totals(self) -> list[dict[str, float | None]]:
-        columns = {name: blocks.sum(1).tolist() for name, blocks in self.scores.items()} | {PATH: self.path.tolist()}
-        return [dict(zip(columns, map(finite, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+    totals: list[dict[str, float | None]]
+    texts: list[str]
+    finished: list[str] | None  # texts of the candidates at their end; None unless `finish`
 
 
 @dataclass(frozen=True)
 class Study:
-    """Problems of a task, searched by Order-Token Search under a generation's settings."""
+    """Problems of a task, searched by the generation's Order-Token Search."""
 
     generation: Generation
     task: Task
     finish: bool = False  # also have every candidate finished by low-confidence
 
     def __post_init__(self) -> None:
-        made = self.generation.settings.decoder
-        if not isinstance(made, OrderTokenSearch) or made.samples > 1:
-            raise UnmaskError(f"{spec(made)} has no candidates to compare: choose order-token-search with samples=1")
+        search = self.generation.decoding.decoder
+        if not isinstance(search, OrderTokenSearch) or search.samples > 1:
+            raise UnmaskError(f"{spec(search)} has no candidates to compare: choose order-token-search with samples=1")
 
     @property
     def decoder(self) -> OrderTokenSearch:
-        made = self.generation.settings.decoder.resolved(self.generation.settings.length)
-        assert isinstance(made, OrderTokenSearch)
-        return made
+        search = self.generation.decoding.decoder.resolved(self.generation.decoding.length)
+        assert isinstance(search, OrderTokenSearch)
+        return search
 
     def header(self) -> dict[str, Any]:
-        settings = self.generation.settings
-        said = {"model": self.generation.model.name, "task": task.spec(self.task), "task_version": self.task.version}
-        return {"format": FORMAT, "version": VERSION, **said, **settings.record(settings.length)}
+        decoding = self.generation.decoding
+        names = {"model": self.generation.model.name, "task": task.spec(self.task), "task_version": self.task.version}
+        return {"format": FORMAT, "version": VERSION, **names, **decoding.record(decoding.length)}
 
     def candidates(self, problems: Sequence[Problem], batch: int = BATCH) -> Iterator[Candidate]:
         """By batch, then search, then problem, then parent and draw."""
         if batch < 1:
             raise UnmaskError(f"batch={batch} does not work: choose 1 or more")
         ready(self.task)
+        model, length = self.generation.model, self.generation.decoding.length
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             for start in range(0, len(problems), batch):
-                mine = problems[start : start + batch]
-                prompts = [read_prompt(self.generation.model, self.task.messages(problem)) for problem in mine]
+                part = problems[start : start + batch]
+                prompts = [read_prompt(model, self.task.messages(problem), length) for problem in part]
                 for search in self._searches(prompts):
-                    yield from self._graded(search, mine, prompts, pool)
+                    yield from self._graded(search, part, pool)
 
     def _searches(self, prompts: Sequence[EncodedPrompt]) -> Iterator[ScoredBranch]:
-        settings, model = self.generation.settings, self.generation.model
-        canvas, adapt = self.generation.canvas(prompts), settings.adapter(model)
-        session = Session(self.decoder, model.denoiser, canvas, settings.seed, adapt)
-        schedule = Schedule.plan(settings.length, self.decoder.block, self.decoder.steps)
+        decoding, model = self.generation.decoding, self.generation.model
+        canvas, search = self.generation.canvas(prompts), self.decoder
+        session = Session(search, model.denoiser, canvas, decoding.seed, decoding.adapter(model))
+        schedule = Schedule.plan(decoding.length, search.block, search.steps)
         steps = list(schedule)
-        nothing = canvas.logp.new_zeros(len(canvas) * self.decoder.beams, schedule.blocks)
-        scores: BlockScores = dict.fromkeys(LIKELIHOODS, nothing)
+        zeros = canvas.logp.new_zeros(len(canvas) * search.beams, schedule.blocks)
+        scores: BlockScores = dict.fromkeys(LIKELIHOODS, zeros)
         for frame in session:
             if frame.branch is None:
                 continue
@@ -129,44 +126,36 @@ class Study:
             with torch.inference_mode():
                 rows = replace(session.rows.keep(branch.canvas.problem), canvas=branch.canvas)
                 scores = _scored(rows, branch, scores, step)
-                path = branch.canvas.sum_logp(rows.slots)
-                finished = _finish(session.model, branch.canvas, schedule, frame.step) if self.finish else None
-            yield ScoredBranch(step, branch, scores, path, finished)
+                totals = _totals(scores, branch.canvas.sum_logp(rows.slots))
+                tokens = _finish(session.model, branch.canvas, schedule, frame.step) if self.finish else None
+            finished = None if tokens is None else self._texts(tokens, branch.canvas, prompts)
+            yield ScoredBranch(step, branch, totals, self._texts(branch.completion, branch.canvas, prompts), finished)
             scores = {name: blocks[branch.survivors] for name, blocks in scores.items()}
 
     def _graded(
-        self,
-        search: ScoredBranch,
-        problems: Sequence[Problem],
-        prompts: Sequence[EncodedPrompt],
-        pool: ThreadPoolExecutor,
-    ) -> list[Candidate]:
-        branch, owner = search.branch, search.branch.canvas.problem.tolist()
-        asked = [problems[number] for number in owner]
-        texts = self._texts(branch.completion, branch.canvas, prompts)
-        right = self._right(asked, texts, pool)
-        finished: list[Any] = [None] * len(asked)
-        if search.finished is not None:
-            finished = self._right(asked, self._texts(search.finished, branch.canvas, prompts), pool)
+        self, search: ScoredBranch, problems: Sequence[Problem], pool: ThreadPoolExecutor
+    ) -> Iterator[Candidate]:
+        step, branch, totals, texts, finished = search
+        owners = [problems[number] for number in branch.canvas.problem.tolist()]
+        right = self._right(owners, texts, pool)
+        ended = [None] * len(owners) if finished is None else self._right(owners, finished, pool)
         parents = (branch.parent % self.decoder.beams).tolist()
-        said = (parents, branch.draw.tolist(), branch.kept.tolist(), search.totals(), texts, right, finished)
-        return [
-            Candidate(problem.id, search.step.number, search.step.block, *rest)
-            for problem, *rest in zip(asked, *said, strict=True)
-        ]
+        columns = (parents, branch.draw.tolist(), branch.kept.tolist(), totals, texts, right, ended)
+        for problem, *values in zip(owners, *columns, strict=True):
+            yield Candidate(problem.id, step.number, step.block, *values)
 
     def _texts(self, tokens: Tokens, canvas: Canvas, prompts: Sequence[EncodedPrompt]) -> list[str]:
-        model, stop = self.generation.model, self.generation.settings.stop
+        model, stop = self.generation.model, self.generation.decoding.stop
         rows = zip(tokens.tolist(), canvas.pad.tolist(), canvas.problem.tolist(), strict=True)
         return [answer_text(model, prompts[number], ids[pad:], stop) for ids, pad, number in rows]
 
     def _right(self, problems: Sequence[Problem], texts: Sequence[str], pool: ThreadPoolExecutor) -> list[bool]:
         """Equal texts of one problem are graded once."""
-        names = [(problem.id, text) for problem, text in zip(problems, texts, strict=True)]
-        known = dict(zip(names, problems, strict=True))
-        grades = pool.map(lambda name: self.task.grade(known[name], name[1]).right, known)
+        keys = [(problem.id, text) for problem, text in zip(problems, texts, strict=True)]
+        known = dict(zip(keys, problems, strict=True))
+        grades = pool.map(lambda key: self.task.grade(known[key], key[1]).right, known)
         right = dict(zip(known, grades, strict=True))
-        return [right[name] for name in names]
+        return [right[key] for key in keys]
 
 
 def _scored(rows: Rows, branch: Branch, scores: BlockScores, step: Step) -> BlockScores:
@@ -176,6 +165,11 @@ def _scored(rows: Rows, branch: Branch, scores: BlockScores, step: Step) -> Bloc
         name: score_blocks(rows.with_scores(blocks[branch.parent]), [full], likelihood.make(name), step)
         for name, blocks in scores.items()
     }
+
+
+def _totals(scores: BlockScores, path: Score) -> list[dict[str, float | None]]:
+    columns = {name: blocks.sum(1).tolist() for name, blocks in scores.items()} | {PATH: path.tolist()}
+    return [dict(zip(columns, map(finite, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _finish(model: Denoiser, canvas: Canvas, schedule: Schedule, step: int) -> Tokens:
@@ -189,12 +183,12 @@ def _finish(model: Denoiser, canvas: Canvas, schedule: Schedule, step: int) -> T
     return last.canvas.tokens[copies]
 
 
-def write_candidates(path: str | os.PathLike[str], header: dict[str, Any], found: Iterable[Candidate]) -> None:
-    """As they come: what was found before an interruption stays."""
+def write_candidates(path: str | os.PathLike[str], header: dict[str, Any], candidates: Iterable[Candidate]) -> None:
+    """As they come: an interruption leaves those before it."""
     try:
         with Path(path).open("w", encoding="utf-8") as file:
             file.write(json.dumps(header, ensure_ascii=False) + "\n")
-            for candidate in found:
+            for candidate in candidates:
                 file.write(json.dumps(asdict(candidate), ensure_ascii=False, allow_nan=False) + "\n")
     except OSError as error:
         raise UnmaskError(f"the candidates cannot be written to {str(path)!r}: {error.strerror}") from None
@@ -202,17 +196,8 @@ def write_candidates(path: str | os.PathLike[str], header: dict[str, Any], found
 
 def read_candidates(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Candidate]]:
     """The header and every candidate of a file that `write_candidates` wrote."""
+    header, *lines = read_json_lines(path, FORMAT, VERSION)
     try:
-        lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
-    except OSError as error:
-        raise UnmaskError(f"the candidates {str(path)!r} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise UnmaskError(f"{str(path)!r} is torn or no file of candidates: make it again") from None
-    if not lines or not isinstance(lines[0], dict) or lines[0].get("format") != FORMAT:
-        raise UnmaskError(f"{str(path)!r} holds no candidates: its first line does not say {FORMAT!r}")
-    if lines[0].get("version") != VERSION:
-        raise UnmaskError(f"{str(path)!r} has version {lines[0].get('version')}: this unmask reads {VERSION}")
-    try:
-        return lines[0], [Candidate(**line) for line in lines[1:]]
+        return header, [Candidate(**line) for line in lines]
     except TypeError as error:
-        raise UnmaskError(f"a line of {str(path)!r} is no candidate: {error}") from None
+        raise UnmaskError(f"a line of {str(path)!r} is not a candidate: {error}") from None

@@ -31,10 +31,10 @@ def pack(run: Run) -> Iterator[dict[str, Any]]:
     ids: dict[str, list[str]] = {}
     for record in run.records:
         ids.setdefault(record.task, []).append(record.problem)
-    ids = {task: list(dict.fromkeys(some)) for task, some in ids.items()}
+    ids = {task: list(dict.fromkeys(problems)) for task, problems in ids.items()}
     yield {"problems": ids}
-    for name, some in groupby(run.records, key=lambda record: [getattr(record, field) for field in _NAME]):
-        yield _packed(name, list(some), ids)
+    for name, group in groupby(run.records, key=lambda record: [getattr(record, field) for field in _NAME]):
+        yield _packed(name, list(group), ids)
 
 
 def _packed(name: list[Any], records: list[Record], ids: dict[str, list[str]]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     try:
         return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
     except (OSError, EOFError, ValueError) as error:
-        raise UnmaskError(f"{str(path)!r} holds no packed records: {error}") from None
+        raise UnmaskError(f"{str(path)!r} does not hold packed records: {error}") from None
 
 
 def _short(value: Any) -> Any:

@@ -63,7 +63,7 @@ class Decoding:
             raise UnmaskError("early_end waits for the end-of-text that suppress forbids: choose one of them")
         if not all(isinstance(text, str) and text for text in self.stop):
             raise UnmaskError("a stop string is empty or not text: give at least one character")
-        object.__setattr__(self, "cache", make_cache(self.cache))  # spelt one way in every record
+        object.__setattr__(self, "cache", make_cache(self.cache))  # the same spelling in every record
 
     def denoiser(self, model: Model) -> Denoiser:
         """The model's denoiser, with its cache: what the meter counts."""

@@ -27,7 +27,7 @@ from unmask.runs.store import Run, RunFolder, open_run, read_run
 from unmask.tasks import Problem, Task, task
 from unmask.version import __version__
 
-# Shown the records a run begins with, then each batch of new ones, with how many records there will be in the end.
+# Called with the records a run begins with, then with each batch of new ones, and with the total of the whole run.
 Watcher = Callable[[Sequence[Record], int], None]
 
 
@@ -67,9 +67,9 @@ class Evaluation:
         self.problems = grid.problems()
         self._tasks: dict[str, Task] = {spec: task.make(spec) for spec in grid.tasks}
         self._grades: dict[tuple[str, str, str], dict[str, Any]] = {}  # decoders often agree to the letter
-        self._by_id = {spec: {problem.id: problem for problem in some} for spec, some in self.problems.items()}
-        for spec, some in self.problems.items():
-            if len(self._by_id[spec]) < len(some):
+        self._by_id = {spec: {problem.id: problem for problem in problems} for spec, problems in self.problems.items()}
+        for spec, problems in self.problems.items():
+            if len(self._by_id[spec]) < len(problems):
                 raise UnmaskError(f"task {spec!r} gives two problems the same id")
 
     @cached_property

@@ -1,10 +1,9 @@
-"""Prompts to outputs: canvases made, decoded, cut, and one row of each problem chosen."""
+"""From prompts to outputs: build a canvas, decode it, cut the texts, choose a row of each problem."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 from unmask.core import Canvas, Decoded, Frame, Watch, decode, stream
 from unmask.errors import UnmaskError
@@ -12,7 +11,7 @@ from unmask.models import Model
 from unmask.policies.choice import choose
 from unmask.runs.decoding import Decoding
 from unmask.runs.output import FinalRow, Output, answer_text, filled_text, partial_text
-from unmask.runs.prompt import EncodedPrompt, check_room
+from unmask.runs.prompt import EncodedPrompt
 from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 
 Key = Callable[[str], str]
@@ -20,23 +19,20 @@ Key = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Generation:
-    """How a model answers prompts under settings; `infill` has their gaps filled as well."""
+    """How a model answers prompts; `infill` has their gaps filled as well."""
 
     model: Model
-    settings: Decoding
+    decoding: Decoding
     infill: bool = False
     key: Key = str  # rows with equal keys vote together
 
     def __post_init__(self) -> None:
-        self.settings.denoiser(self.model)  # a model that cannot keep what is asked for is refused before any work
+        self.decoding.denoiser(self.model)  # a model without the chosen cache is refused before any work
 
     def canvas(self, prompts: Sequence[EncodedPrompt]) -> Canvas:
-        denoiser, length = self.model.denoiser, self.settings.length
-        ids = [prompt.ids for prompt in prompts]
-        check_room(self.model, max(map(len, ids), default=0) + length)
-        return Canvas.blank(
-            ids, length, denoiser.mask_id, infill=self.infill, device=denoiser.device, dtype=denoiser.dtype
-        )
+        denoiser, ids = self.model.denoiser, [prompt.ids for prompt in prompts]
+        length, device, dtype = self.decoding.length, denoiser.device, denoiser.dtype
+        return Canvas.blank(ids, length, denoiser.mask_id, infill=self.infill, device=device, dtype=dtype)
 
     def outputs(
         self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None
@@ -52,11 +48,11 @@ class Generation:
                 watch(numbers, frame)
 
         decoded = decode(
-            self.settings.decoder,
-            self.settings.denoiser(self.model),
+            self.decoding.decoder,
+            self.decoding.denoiser(self.model),
             canvas,
-            self.settings.seed,
-            adapt=self.settings.adapter(self.model),
+            self.decoding.seed,
+            adapt=self.decoding.adapter(self.model),
             watch=see if traced or watch else None,
         )
         return [
@@ -65,10 +61,10 @@ class Generation:
         ]
 
     def frames(self, prompts: Sequence[EncodedPrompt]) -> Iterator[Frame]:
-        """Frames as they come; every prompt needs as many masks as the others."""
+        """Frames as they come; all prompts need the same number of masks."""
         canvas = self.canvas(prompts)
-        denoiser, adapt = self.settings.denoiser(self.model), self.settings.adapter(self.model)
-        return stream(self.settings.decoder, denoiser, canvas, self.settings.seed, adapt=adapt)
+        denoiser, adapt = self.decoding.denoiser(self.model), self.decoding.adapter(self.model)
+        return stream(self.decoding.decoder, denoiser, canvas, self.decoding.seed, adapt=adapt)
 
     def partial(self, prompt: EncodedPrompt, ids: Sequence[int]) -> str:
         """An unfinished row as its reader should see it."""
@@ -77,50 +73,32 @@ class Generation:
     def _output(self, prompt: EncodedPrompt, decoded: Decoded, recorder: Recorder | None) -> Output:
         text_of = filled_text if self.infill else answer_text
         pad = int(decoded.canvas.pad[0])
-        rows = []
-        for ids, score in zip(decoded.canvas.tokens[:, pad:].tolist(), decoded.score, strict=True):
-            rows.append(FinalRow(text_of(self.model, prompt, ids, self.settings.stop), score, tuple(ids)))
-        chosen = choose(self.settings.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
-        masks = prompt.ids.count(self.model.denoiser.mask_id) + self.settings.length
-        record = {"model": self.model.name, **self.settings.record(masks)}
-        best = rows[chosen]
-        trace = self._trace(prompt, recorder, record, rows, chosen, decoded) if recorder else None
-        return Output(
-            prompt.text,
-            best.text,
-            best.score,
-            tuple(rows),
-            chosen,
-            decoded.cost,
-            record["decoder"],
-            record["seed"],
-            record,
-            trace,
-        )
+        rows = [
+            FinalRow(text_of(self.model, prompt, ids, self.decoding.stop), score, tuple(ids))
+            for ids, score in zip(decoded.canvas.tokens[:, pad:].tolist(), decoded.score, strict=True)
+        ]
+        chosen = choose(self.decoding.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
+        masks = prompt.ids.count(self.model.denoiser.mask_id) + self.decoding.length
+        settings = {"model": self.model.name, **self.decoding.record(masks)}
+        best, spec, seed = rows[chosen], settings["decoder"], settings["seed"]
+        output = Output(prompt.text, best.text, best.score, tuple(rows), chosen, decoded.cost, spec, seed, settings)
+        return replace(output, trace=self._trace(prompt, recorder, output)) if recorder else output
 
-    def _trace(
-        self,
-        prompt: EncodedPrompt,
-        seen: Recorder,
-        record: dict[str, Any],
-        rows: list[FinalRow],
-        chosen: int,
-        decoded: Decoded,
-    ) -> Trace:
+    def _trace(self, prompt: EncodedPrompt, recorder: Recorder, output: Output) -> Trace:
         header = {
             "format": FORMAT,
             "version": VERSION,
-            **record,
+            **output.settings,
             "prompt": prompt.text,
             "ids": list(prompt.ids),
             "mask": self.model.denoiser.mask_id,
             "eos": sorted(self.model.eos),
             "dtype": str(self.model.denoiser.dtype).removeprefix("torch."),
         }
-        words = {str(token): self.model.text.decode([token]) for token in sorted(seen.words)}
-        texts = [row.text for row in rows]
-        end = {"chosen": chosen, "texts": texts, "words": words, "cost": asdict(decoded.cost)}
-        return Trace(header, seen.steps, end)
+        words = {str(token): self.model.text.decode([token]) for token in sorted(recorder.words)}
+        texts = [row.text for row in output.rows]
+        end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": asdict(output.cost)}
+        return Trace(header, recorder.steps, end)
 
 
 def in_batches(

@@ -62,7 +62,7 @@ class Answer:
     cost: dict[str, int]
     measured: dict[str, Any]
     error: str | None = None
-    trace: str | None = None  # the file's text, where one was asked for
+    trace: str | None = None  # the file's text, if requested
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,6 @@ class Done:
     fitted: int  # problems that went through together
     roomy: bool  # whether twice as many would fit the memory
     seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Done:
@@ -90,5 +87,4 @@ class Engine(Protocol):
 
 
 def failure(problem: PosedProblem, sentence: str, prompt: str = "", **measured: Any) -> Answer:
-    nothing = {"rows": 0, "distinct": 0, "positions": 0}
-    return Answer(problem.id, prompt, "", None, nothing, measured, error=sentence)
+    return Answer(problem.id, prompt, "", None, {}, measured, error=sentence)

@@ -36,7 +36,7 @@ class Output:
     decoder: str  # its text form, every default written out
     seed: int
     settings: dict[str, Any]  # all that is needed to reproduce this
-    trace: Trace | None = field(repr=False)  # where one was asked for
+    trace: Trace | None = field(default=None, repr=False)  # if requested
 
     def __str__(self) -> str:
         return self.text

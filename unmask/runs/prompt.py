@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 from unmask.errors import UnmaskError
@@ -22,11 +23,12 @@ class EncodedPrompt:
     parts: tuple[str | int, ...]  # the text in order: given text, and the number of masks of each gap
 
 
-def read_prompt(model: Model, prompt: OnePrompt, infill: bool = False) -> EncodedPrompt:
-    """Chat messages go through the model's template; text is continued as it is."""
+def read_prompt(model: Model, prompt: OnePrompt, length: int = 0, infill: bool = False) -> EncodedPrompt:
+    """Chat messages go through the model's template; text is continued as it is. `length` masks must fit as well."""
     if _are_ids(prompt):
         ids = tuple(int(i) for i in prompt)  # type: ignore[arg-type]
         text = model.text.decode(ids)
+        _check_room(model, len(ids) + length)
         return EncodedPrompt(text, ids, (text,))
     text = _render(model, prompt)
     parts = _parts(text)
@@ -35,14 +37,13 @@ def read_prompt(model: Model, prompt: OnePrompt, infill: bool = False) -> Encode
     if not infill and len(parts) > 1:
         gap = _MASK.search(text)
         raise UnmaskError(f"the prompt holds {gap and gap.group()!r}: use fill to fill gaps")
-    check_room(model, sum(part for part in parts if isinstance(part, int)))
-    ids: tuple[int, ...] = ()
-    for part in parts:
-        ids += (model.denoiser.mask_id,) * part if isinstance(part, int) else tuple(model.text.encode(part))
-    return EncodedPrompt(text, ids, parts)
+    encoded = [part if isinstance(part, int) else tuple(model.text.encode(part)) for part in parts]
+    _check_room(model, sum(part if isinstance(part, int) else len(part) for part in encoded) + length)
+    gaps = ((model.denoiser.mask_id,) * part if isinstance(part, int) else part for part in encoded)
+    return EncodedPrompt(text, tuple(chain.from_iterable(gaps)), parts)
 
 
-def check_room(model: Model, positions: int) -> None:
+def _check_room(model: Model, positions: int) -> None:
     """Called before the masks are made: a typing error should not take all memory."""
     if positions > model.denoiser.context:
         raise UnmaskError(

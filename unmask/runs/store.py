@@ -79,19 +79,16 @@ def read_records(path: Path) -> tuple[list[Record], int]:
             if number == len(lines) and not torn:  # a crash of the machine may leave a last line of zeros
                 torn = len(line) + 1
                 break
+            why = str(error).split("\n")[0][:80]
             raise UnmaskError(
-                f"line {number} of {str(path)!r} is not a record ({_first(error)}): mend or remove it, "
-                "and its problem is done again"
+                f"line {number} of {str(path)!r} is not a record ({why}): "
+                "mend or remove it, and its problem is done again"
             ) from None
         if record.name in records and records[record.name].error is None:
             raise UnmaskError(f"line {number} of {str(path)!r} repeats the record of an earlier line")
         records.pop(record.name, None)  # a failure may be tried again: the later line counts
         records[record.name] = record
     return list(records.values()), len(raw) - torn
-
-
-def _first(error: Exception) -> str:
-    return str(error).split("\n")[0][:80]
 
 
 @dataclass
@@ -129,13 +126,11 @@ def open_run(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator[R
     with contextlib.ExitStack() as stack:
         try:
             _make(folder)
-            lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            stack.callback(os.close, lock)
-            _hold(lock, folder)
+            lock = stack.enter_context((folder / LOCK).open("a+b", buffering=0))
+            _hold(lock.fileno(), folder)
             records, size = read_records(folder / RECORDS)
             head = _agree(folder, head, bool(records))
-            file = os.open(folder / RECORDS, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-            stack.callback(os.close, file)
+            file = stack.enter_context((folder / RECORDS).open("ab", buffering=0)).fileno()
             if os.fstat(file).st_size > size:
                 os.ftruncate(file, size)
             os.fsync(file)
@@ -160,9 +155,7 @@ def _hold(lock: int, folder: Path) -> None:
     except BlockingIOError:
         holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
         who = f" (process {holder})" if holder else ""
-        raise UnmaskError(
-            f"another process{who} is writing to {str(folder)!r}: wait for it or choose another"
-        ) from None
+        raise UnmaskError(f"another process{who} is writing {str(folder)!r}: wait for it or choose another") from None
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
@@ -202,6 +195,32 @@ def _short(value: Any) -> str:
     return str(value) if len(str(value)) <= 200 else str(value)[:199] + "…"
 
 
+def read_json_lines(path: str | os.PathLike[str], form: str, version: int) -> list[Any]:
+    """All lines of a file whose first line names this format and version."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        text = ""
+    lines = [_parse(line) for line in text.removesuffix("\n").split("\n")]
+    if not isinstance(lines[0], dict) or lines[0].get("format") != form:
+        raise UnmaskError(f"{str(path)!r} is not an {form} file: its first line does not name that format")
+    if lines[0].get("version") != version:
+        raise UnmaskError(f"{str(path)!r} has version {lines[0].get('version')}: this unmask reads {version}")
+    if None in lines:
+        raise UnmaskError(f"{str(path)!r} is torn at line {lines.index(None) + 1}: make it again")
+    return lines
+
+
+def _parse(line: str) -> Any:
+    """None for a line that is not JSON."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
 def check_writable(path: Path) -> None:
     """Before the work, not after it."""
     if path.is_dir():
@@ -215,11 +234,8 @@ def check_writable(path: Path) -> None:
 def write_whole(path: Path, text: str) -> None:
     """The file appears whole or not at all, and is on the disk when this returns."""
     part = path.with_name(f".{path.name}.part")
-    file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    try:
-        _write(file, text.encode())
-    finally:
-        os.close(file)
+    with part.open("wb", buffering=0) as file:
+        _write(file.fileno(), text.encode())
     part.replace(path)
     _sync_folder(path.parent)
 

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from unmask.core import Branch, Canvas, Frame
 from unmask.errors import UnmaskError
+from unmask.runs.store import read_json_lines, write_whole
 
 FORMAT, VERSION = "unmask-trace", 1
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -36,31 +37,24 @@ class Trace:
     end: dict[str, Any]
 
     def lines(self) -> Iterator[str]:
-        """As they stand in the file."""
+        """The lines of the file."""
         for line in (self.header, *self.steps, {"end": self.end}):
             yield json.dumps(line, ensure_ascii=False) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Appears whole or not at all."""
-        path = Path(path)
-        part = path.with_name(f".{path.name}.part")
         try:
-            with part.open("w", encoding="utf-8") as file:
-                file.writelines(self.lines())
-            part.replace(path)
+            write_whole(Path(path), "".join(self.lines()))
         except OSError as error:
             raise UnmaskError(f"the trace cannot be written to {str(path)!r}: {error.strerror}") from None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
         """From a file that `save` wrote."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise UnmaskError(f"the trace {str(path)!r} cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise UnmaskError(f"{str(path)!r} is not a trace: it is not text") from None
-        return cls(*_parse(text, str(path)))
+        header, *steps = read_json_lines(path, FORMAT, VERSION)
+        if not steps or not isinstance(steps[-1], dict) or "end" not in steps[-1]:
+            raise UnmaskError(f"{str(path)!r} is torn: its last line is missing; make it again")
+        return cls(header, steps[:-1], steps[-1]["end"])
 
     def replay(self) -> Iterator[Frame]:
         """Every frame again, its canvas as it was."""
@@ -76,27 +70,6 @@ class Trace:
             for row, _, token, *_ in line["writes"]:
                 count[row] += token != self.header["mask"]
         return counts
-
-
-def _parse(text: str, path: str) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
-    lines = text.splitlines()
-    try:
-        header = json.loads(lines[0]) if lines else None
-    except ValueError:
-        header = None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise UnmaskError(f"{path!r} is not a trace: its first line does not say {FORMAT!r}")
-    if header.get("version") != VERSION:
-        raise UnmaskError(f"{path!r} is a trace of version {header.get('version')}: this unmask reads {VERSION}")
-    rest = []
-    for number, line in enumerate(lines[1:], start=2):
-        try:
-            rest.append(json.loads(line))
-        except ValueError:
-            raise UnmaskError(f"the trace {path!r} is torn at line {number}: make it again") from None
-    if not rest or not isinstance(rest[-1], dict) or "end" not in rest[-1]:
-        raise UnmaskError(f"the trace {path!r} is torn: its last line is missing; make it again")
-    return header, rest[:-1], rest[-1]["end"]
 
 
 @dataclass
@@ -116,9 +89,7 @@ class Recorder:
 
     def see(self, frame: Frame, problem: int, pad: int) -> None:
         rows = (frame.canvas.problem == problem).nonzero()[:, 0]
-        source = torch.arange(len(rows)) if frame.parent is None else self._local(frame.parent[rows].cpu())
-        if self.rows is None:
-            source = torch.zeros(len(rows), dtype=torch.long)
+        source = self._local((rows if frame.parent is None else frame.parent[rows]).cpu())
         canvas = _alone(frame.canvas, rows, pad)
         line: dict[str, Any] = {"step": frame.step, "source": source.tolist()}
         line["writes"] = _changes(self.now.rows(source), canvas, frame.step)
@@ -156,14 +127,14 @@ class Recorder:
 def _alone(canvas: Canvas, rows: Tensor, pad: int) -> Canvas:
     """One problem's rows without its batch: no padding, its own row numbers, on the CPU."""
     part = canvas.rows(rows)
-    nothing = torch.zeros(len(rows), dtype=torch.long)
+    zeros = torch.zeros(len(rows), dtype=torch.long)
     return replace(
         part,
         tokens=part.tokens[:, pad:].cpu(),
         order=part.order[:, pad:].cpu(),
         logp=part.logp[:, pad:].cpu(),
-        pad=nothing,
-        problem=nothing,
+        pad=zeros,
+        problem=zeros,
         start=canvas.start - pad,
         ragged=False,
     )

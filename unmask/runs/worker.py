@@ -19,7 +19,7 @@ from unmask.runs.generation import Generation
 from unmask.runs.job import Answer, Done, Job, PosedProblem, failure
 from unmask.runs.output import Output
 from unmask.runs.placement import Placement
-from unmask.runs.prompt import EncodedPrompt, check_room, read_prompt
+from unmask.runs.prompt import EncodedPrompt, read_prompt
 from unmask.runs.record import finite
 from unmask.tasks import Task, task
 from unmask.version import __version__
@@ -65,7 +65,7 @@ class Worker:
         wanted = (job.cell.model, job.placement)
         if self._held is None or self._held[0] != wanted:
             self._held = None
-            _free_memory()
+            torch.cuda.empty_cache()
             model = job.placement.load(job.cell.model)
             self._held = (wanted, model, Gauge(model.denoiser.device, job.placement.budget, self.share))
         return self._held[1], self._held[2]
@@ -83,7 +83,7 @@ class Worker:
             full, sentence = out_of_memory(error), str(error)
             if not full and not isinstance(error, UnmaskError):
                 raise
-        _free_memory()
+        torch.cuda.empty_cache()
         if len(prompts) == 1:
             sentence = "the memory does not hold this problem, even alone" if full else sentence
             return [Attempt(sentence, 1, time.perf_counter() - began)]
@@ -117,15 +117,9 @@ def _key(source: Task) -> Callable[[str], str]:
 def _read(model: Model, problem: PosedProblem, length: int) -> EncodedPrompt | str:
     """The prompt as tokens, or a sentence that says why it cannot be decoded."""
     try:
-        prompt = read_prompt(model, list(problem.messages))
-        check_room(model, len(prompt.ids) + length)
+        prompt = read_prompt(model, list(problem.messages), length)
     except UnmaskError as error:
         return str(error)
     if model.denoiser.mask_id in prompt.ids or not prompt.ids:
         return "the prompt is empty or holds the mask token"
     return prompt
-
-
-def _free_memory() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

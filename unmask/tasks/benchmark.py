@@ -1,23 +1,71 @@
-"""What the published benchmarks share: a fixed list of problems, a replaceable wording, votes by answer."""
+"""What the published benchmarks share: fixed problems, a wording, and answers in boxes or tags.
+
+    {"system": "You are careful with numbers.", "question": "Q: {question}", "prefill": "<reasoning>"}
+
+A JSON file such as this one replaces a wording. One user message holds the system text, a blank line and the question;
+the prefill starts the model's turn.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
 from typing import ClassVar
 
-from unmask.tasks import prompts
+from unmask.errors import UnmaskError, nearest
 from unmask.tasks.task import Grade, Problem, Task
+
+LONGEST = 100_000  # characters of an output that are read, from its end
+_BOX = "\\boxed"
+_PLACE = re.compile(r"\{([a-z_]+)\}")
+
+
+@dataclass(frozen=True)
+class Wording:
+    system: str
+    question: str = "{question}"  # {question} and the task's own fields are filled in; other braces are literal
+    prefill: str = "<reasoning>"
+
+    def messages(self, values: Mapping[str, object]) -> list[dict[str, str]]:
+        question = _PLACE.sub(lambda place: str(values.get(place[1], place[0])), self.question)
+        content = f"{self.system}\n\n{question}" if self.system else question
+        prefill = [{"role": "assistant", "content": self.prefill}] if self.prefill else []
+        return [{"role": "user", "content": content}, *prefill]
+
+
+@cache
+def load_wording(path: str) -> Wording:
+    """Cached: a run keeps the wording it started with."""
+    known = [field.name for field in fields(Wording)]
+    try:
+        texts = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UnmaskError(f"the prompts file {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UnmaskError(f"the prompts file {path} is not JSON: {error}") from None
+    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+        raise UnmaskError(f"the prompts file {path} is not an object of texts: {', '.join(known)}")
+    for key in texts:
+        if key not in known:
+            raise UnmaskError(f"the prompts file {path} has an unknown key {key!r}: {nearest(key, known)}")
+    if "{question}" not in texts.get("question", "{question}") and not _PLACE.search(texts["question"]):
+        raise UnmaskError(f"the question template in {path} never says {{question}}")
+    return Wording(**{"system": "", **texts})
 
 
 @dataclass(frozen=True)
 class Benchmark(Task):
     version: ClassVar[int] = 1
-    wording: ClassVar[prompts.Wording]
+    wording: ClassVar[Wording]
 
     prompts: str | None = None  # a JSON file with another wording
 
     def messages(self, problem: Problem) -> list[dict[str, str]]:
-        wording = prompts.load(self.prompts) if self.prompts else self.wording
+        wording = load_wording(self.prompts) if self.prompts else self.wording
         return wording.messages({**problem.data, "question": problem.question})
 
 
@@ -26,3 +74,45 @@ def grade_of(right: bool, answer: str | None, note: str = "another answer") -> G
     if answer is None:
         note = "no answer"
     return Grade(right, float(right), answer, "" if right else note)
+
+
+def clip(text: str) -> str:
+    return text[-LONGEST:]
+
+
+def boxes(text: str) -> list[str]:
+    """The contents of balanced `\\boxed{…}`, in the order in which they open."""
+    contents: dict[int, str] = {}
+    opened: list[int] = []
+    for place, character in enumerate(text):
+        if character == "{":
+            opened.append(place)
+        elif character == "}" and opened:
+            start = opened.pop()
+            if text.startswith(_BOX, max(start - len(_BOX), 0)) and start >= len(_BOX):
+                contents[start] = text[start + 1 : place]
+    return [contents[start] for start in sorted(contents)]
+
+
+def loose_boxes(text: str) -> list[str]:
+    """The text between each `\\boxed{` and the next `}` on its line, whatever braces are inside."""
+    contents: list[str] = []
+    start = text.find(_BOX + "{")
+    while start >= 0:
+        start += len(_BOX) + 1
+        end = text.find("}", start)
+        if end < 0:
+            break
+        inside = text[start:end]
+        if "\n" not in inside:
+            contents.append(inside)
+            start = end
+        start = text.find(_BOX + "{", start)
+    return contents
+
+
+def tagged(text: str) -> str | None:
+    """The content of the first closed `<answer>…</answer>`."""
+    start = text.find("<answer>")
+    end = text.find("</answer>", start)
+    return text[start + len("<answer>") : end].strip() if 0 <= start < end else None

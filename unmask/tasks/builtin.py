@@ -10,10 +10,8 @@ from unmask.tasks.values import Budget, charged, equal
 
 def _flat(budget: Budget, values: Any) -> list[Any]:
     """The elements of a list that can be sorted: all numbers or all strings."""
-    if not isinstance(values, list | tuple | str):
-        raise TypeError("a list is needed")
-    budget.charge(1 + 4 * len(values))
-    flat = list(values)
+    flat = _list(budget, values)
+    budget.charge(1 + 3 * len(flat))
     if not all(isinstance(value, int) for value in flat):
         if not all(isinstance(value, str) for value in flat):
             raise TypeError("only numbers or strings are put in order")

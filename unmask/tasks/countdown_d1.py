@@ -17,11 +17,9 @@ from itertools import permutations, product
 from typing import Any, ClassVar
 
 from unmask.tasks import expression
-from unmask.tasks.benchmark import Benchmark, grade_of
+from unmask.tasks.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
 from unmask.tasks.countdown import ask, fault
 from unmask.tasks.data import Dataset
-from unmask.tasks.prompts import Wording
-from unmask.tasks.reading import boxes, clip, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _SIGNS = {"\\div": "/", "\\times": "*", "\\cdot": "*"}

@@ -14,8 +14,6 @@ from typing import Any
 from unmask.errors import UnmaskError
 
 VARIABLE = "UNMASK_DATA"
-
-
 _HINT = f"give a folder that holds the benchmark files with --data DIR or {VARIABLE}"
 
 

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from unmask.tasks.benchmark import Benchmark, grade_of
+from unmask.tasks.benchmark import Benchmark, Wording, boxes, clip, grade_of, loose_boxes, tagged
 from unmask.tasks.data import Dataset
-from unmask.tasks.prompts import Wording
-from unmask.tasks.reading import boxes, clip, loose_boxes, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _LOOSE = re.compile(r"-?\d+\.?\d*")
@@ -50,10 +48,7 @@ class GSM8K(Benchmark):
         ]
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        if metric == "d1":
-            value = _read_d1(clip(text))
-            return None if value is None else repr(value)
-        number = _read(clip(text))
+        number = _read_d1(clip(text)) if metric == "d1" else _read(clip(text))
         return None if number is None else str(number)
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:

@@ -10,16 +10,17 @@ tags if there is no box, which `d1` does only if the box is empty.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from unmask.tasks import symbolic
-from unmask.tasks.benchmark import Benchmark, grade_of
+from unmask.tasks.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
 from unmask.tasks.data import Dataset
-from unmask.tasks.latex import normalise
-from unmask.tasks.prompts import Wording
-from unmask.tasks.reading import boxes, clip, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
+
+_REMOVED = re.compile(r"\n|\\!|\\left|\\right|\^\{\\circ\}|\^\\circ|\\\$|\\?%")
+_WHOLE = re.compile(r"(-?[0-9]+)/(-?[0-9]+)")
 
 
 @task("math500")
@@ -69,3 +70,23 @@ def _read(text: str, metric: Metric) -> tuple[str | None, bool]:
     if tag and (contents or metric == "ours"):
         return tag, True
     return text.strip() or None, False
+
+
+def normalise(text: str) -> str:
+    """The form in which LaTeX answers of MATH (arXiv 2103.03874) are compared as strings."""
+    text = text.replace("\\\\", "\\").replace("\\tfrac", "\\frac").replace("\\dfrac", "\\frac")
+    text = _REMOVED.sub("", text)
+    text = text.partition("\\text{ ")[0]  # a unit
+    text = text.replace(" .", " 0.").replace("{.", "{0.")
+    if text.startswith("."):
+        text = "0" + text
+    left, equals, right = text.partition("=")
+    if equals and len(left) <= 2 and "=" not in right:
+        text = right
+    text = re.sub(r"\\sqrt([^{\s\\])", r"\\sqrt{\1}", text).replace(" ", "")
+    text = re.sub(r"\\frac([^{\\])([^{\\])", r"\\frac{\1}{\2}", text)  # \frac12
+    text = re.sub(r"\\frac([^{\\])\{", r"\\frac{\1}{", text)  # \frac1{2}
+    if text == "0.5":
+        return "\\frac{1}{2}"
+    whole = _WHOLE.fullmatch(text)
+    return f"\\frac{{{whole[1]}}}{{{whole[2]}}}" if whole else text

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from unmask.tasks import listing
+from unmask.tasks.benchmark import Wording
 from unmask.tasks.data import Dataset
 from unmask.tasks.program_task import ProgramTask, read
-from unmask.tasks.prompts import Wording
 from unmask.tasks.sandbox import ProgramTest
 from unmask.tasks.task import Problem, task
 

@@ -99,15 +99,15 @@ def _open(rng: Random, kind: str) -> Turn:
         return {"k": k}, [], k
     if kind == "+":
         j, k = between(rng, 5, 60), between(rng, 5, 60)
-        return {"j": j, "k": k}, [f"{j}+{k}={j + k}"], j + k
-    if kind == "-":
+    elif kind == "-":
         j = between(rng, 12, 99)
         k = between(rng, 2, j - 5)
-        return {"j": j, "k": k}, [f"{j}-{k}={j - k}"], j - k
-    j, k = between(rng, 2, 9), between(rng, 3, 15)
-    if kind == "*":
-        return {"j": j, "k": k}, [f"{j}*{k}={j * k}"], j * k
-    return {"j": j * k, "k": j}, [f"{j * k}/{j}={k}"], k
+    else:
+        j, k = between(rng, 2, 9), between(rng, 3, 15)
+    if kind == "/":
+        j, k = j * k, j
+    result = {"+": j + k, "-": j - k, "*": j * k, "/": j // k}[kind]
+    return {"j": j, "k": k}, [f"{j}{kind}{k}={result}"], result
 
 
 def _turn(rng: Random, kind: str, v: int, cap: int) -> Turn | None:

@@ -24,9 +24,7 @@ class ProgramTask(Benchmark):
     def ready(self) -> None:
         """Raise if no program could be run."""
         if not self.allow_code:
-            raise UnmaskError(
-                "grading this task runs programs that a model wrote: allow it with --allow-code (allow-code=true)"
-            )
+            raise UnmaskError("grading runs programs that a model wrote: allow it with --allow-code (allow-code=true)")
         if self.sandbox == "namespaces":
             sandbox.means()
 

@@ -6,12 +6,15 @@ Each kind combines small pieces (conditions, terms, edits) with random constants
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from operator import ge, gt, le, lt
 from random import Random
 from typing import Any, NamedTuple
 
 from unmask.tasks.generated import between, choose
 
 LETTERS = "abcdefgh"
+COMPARISONS = (("above", ">", gt), ("below", "<", lt), ("at least", ">=", ge), ("at most", "<=", le))
 
 
 class Function(NamedTuple):
@@ -29,6 +32,7 @@ class Piece(NamedTuple):
 
 
 ITEM = Piece("x", "x", lambda x: x)
+ZERO = Piece("0", "0", lambda x: 0)
 
 
 def condition(rng: Random, x: str = "x", low: int = -9, high: int = 25) -> Piece:
@@ -48,13 +52,8 @@ def divides(rng: Random, x: str = "x") -> Piece:
 
 def compares(rng: Random, x: str, low: int, high: int) -> Piece:
     c = between(rng, low, high)
-    options = [
-        Piece(f"is above {c}", f"{x} > {c}", lambda x: x > c),
-        Piece(f"is below {c}", f"{x} < {c}", lambda x: x < c),
-        Piece(f"is at least {c}", f"{x} >= {c}", lambda x: x >= c),
-        Piece(f"is at most {c}", f"{x} <= {c}", lambda x: x <= c),
-    ]
-    return choose(rng, options)
+    word, sign, holds = choose(rng, COMPARISONS)
+    return Piece(f"is {word} {c}", f"{x} {sign} {c}", lambda x: holds(x, c))
 
 
 def both(rng: Random, low: int = -9, high: int = 25) -> Piece:
@@ -91,16 +90,13 @@ def fold(rng: Random, level: int) -> Function:
     start = between(rng, 1, 50)
     text = f"Start with {start} and add {item.text} for each x in xs that {test.text}."
     body = [f"t = {start}", "for x in xs:", f"    if {test.code}:", f"        t += {item.code}"]
-    if level < 4:
-        return Function(
-            "xs", text, [*body, "return t"], lambda xs: start + sum(item.apply(x) for x in xs if test.apply(x))
-        )
-    other = term(rng)
+    other = term(rng) if level > 3 else ZERO
+    if level > 3:
+        text += f" For each other x take off {other.text}."
+        body += ["    else:", f"        t -= {other.code}"]
+    body.append("return t")
     return Function(
-        "xs",
-        f"{text} For each other x take off {other.text}.",
-        [*body, "    else:", f"        t -= {other.code}", "return t"],
-        lambda xs: start + sum(item.apply(x) if test.apply(x) else -other.apply(x) for x in xs),
+        "xs", text, body, lambda xs: start + sum(item.apply(x) if test.apply(x) else -other.apply(x) for x in xs)
     )
 
 
@@ -193,18 +189,9 @@ def letters(rng: Random, level: int) -> Function:
     )
 
 
-def edit(rng: Random, level: int) -> Function:
-    """A string to a string, by one edit after another."""
-    return _chain(rng, "s", level + 1, _edit)
-
-
-def reshape(rng: Random, level: int) -> Function:
-    """A list to a list, by one edit after another."""
-    return _chain(rng, "xs", level + 1, _reshape)
-
-
-def _chain(rng: Random, name: str, length: int, draw: Callable[[Random], Piece]) -> Function:
-    pieces = [draw(rng) for _ in range(length)]
+def chain(name: str, draw: Callable[[Random], Piece], rng: Random, level: int) -> Function:
+    """A string to a string, or a list to a list, by one edit after another."""
+    pieces = [draw(rng) for _ in range(level + 1)]
 
     def run(value: Any) -> Any:
         for piece in pieces:
@@ -212,7 +199,7 @@ def _chain(rng: Random, name: str, length: int, draw: Callable[[Random], Piece])
         return value
 
     body = [f"{name} = {piece.code}" for piece in pieces[:-1]] + [f"return {pieces[-1].code}"]
-    text = f"Change {name} in {length} steps: {'; '.join(piece.text for piece in pieces)}."
+    text = f"Change {name} in {len(pieces)} steps: {'; '.join(piece.text for piece in pieces)}."
     return Function(name, text, body, run)
 
 
@@ -260,4 +247,5 @@ def _turn(rng: Random) -> Piece:
 
 
 FunctionKind = Callable[[Random, int], Function]
-KINDS: tuple[FunctionKind, ...] = (fold, pick, first, branch, repeat, span, letters, edit, reshape)
+EDITS: tuple[FunctionKind, ...] = (partial(chain, "s", _edit), partial(chain, "xs", _reshape))
+KINDS: tuple[FunctionKind, ...] = (fold, pick, first, branch, repeat, span, letters, *EDITS)

@@ -159,11 +159,12 @@ class Side:
 @contextlib.contextmanager
 def _process(job: dict[str, Any], method: str, limits: Limits, keep: tuple[FileIO, ...]) -> Iterator[Side]:
     handles = [end.fileno() for end in keep]
+    interpreter = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as errors:
         text.write(json.dumps(job | {"handles": handles} | _confined(method, limits)).encode())
         text.seek(0)
         process = subprocess.Popen(
-            [*_wrapper(method, limits), _interpreter(), "-s", "-S", "-P", "-B", "-c", _source()],
+            [*_wrapper(method, limits), interpreter, "-s", "-S", "-P", "-B", "-c", _source()],
             stdin=text,
             stdout=subprocess.DEVNULL,
             stderr=errors,
@@ -229,10 +230,6 @@ def _readable() -> list[str]:
     paths = ("/usr", "/lib", "/lib32", "/lib64", sys.base_prefix, sys.base_exec_prefix)
     folders = list(dict.fromkeys(path for path in paths if Path(path).is_dir()))
     return [path for path in folders if not any(path != other and path.startswith(f"{other}/") for other in folders)]
-
-
-def _interpreter() -> str:
-    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 @cache

@@ -7,17 +7,40 @@ Solve the following Sudoku puzzle: 3102200002100320
 4213
 1324
 <answer>3142243142131324</answer>
+
+A grid is 16 characters, row by row; 0 is a blank. Each row, column and box holds 1 to 4. Only 288 full grids exist, so
+a puzzle is solved by finding those that keep its digits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 from typing import ClassVar
 
 from unmask.tasks.generated import Generated, Sketch, choose, tagged
-from unmask.tasks.sudoku_rules import GRIDS, fits, solutions
 from unmask.tasks.task import Grade, Metric, Problem, task
+
+UNITS = (
+    *(tuple(range(row, row + 4)) for row in range(0, 16, 4)),
+    *(tuple(range(column, 16, 4)) for column in range(4)),
+    *((box, box + 1, box + 4, box + 5) for box in (0, 2, 8, 10)),
+)
+PEERS = tuple(frozenset(other for unit in UNITS if cell in unit for other in unit) - {cell} for cell in range(16))
+
+
+def _fill(grid: str) -> Iterator[str]:
+    if len(grid) == 16:
+        yield grid
+        return
+    seen = {grid[peer] for peer in PEERS[len(grid)] if peer < len(grid)}
+    for digit in "1234":
+        if digit not in seen:
+            yield from _fill(grid + digit)
+
+
+GRIDS = tuple(_fill(""))
 
 
 @task("sudoku")
@@ -41,7 +64,7 @@ class Sudoku(Generated):
         return grid if len(grid) == 16 and grid.isascii() and grid.isdigit() else None
 
     def fault(self, problem: Problem, answer: str) -> str:
-        return "" if fits(problem.data["puzzle"], answer) else "the grid breaks the rules"
+        return "" if answer in solutions(problem.data["puzzle"]) else "the grid breaks the rules"
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         """The score is the fraction of blanks that match the nearest solution."""
@@ -58,6 +81,11 @@ def ask(puzzle: str) -> str:
 
 def solve(grid: str) -> str:
     return f"{grid[:4]}\n{grid[4:8]}\n{grid[8:12]}\n{grid[12:]}\n<answer>{grid}</answer>"
+
+
+def solutions(puzzle: str) -> list[str]:
+    """Every completion of a puzzle, smallest first."""
+    return [grid for grid in GRIDS if all(given in ("0", cell) for given, cell in zip(puzzle, grid, strict=False))]
 
 
 def share(puzzle: str, solution: str, answer: str) -> float:

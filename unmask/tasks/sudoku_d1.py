@@ -10,17 +10,12 @@ several solutions, so `ours` compares with the nearest one, and a grade is right
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal
 
-from unmask.tasks.benchmark import Benchmark
+from unmask.tasks.benchmark import Benchmark, Wording, clip, tagged
 from unmask.tasks.data import Dataset
-from unmask.tasks.prompts import Wording
-from unmask.tasks.reading import clip, tagged
-from unmask.tasks.sudoku import ask, share
-from unmask.tasks.sudoku_rules import solutions
+from unmask.tasks.sudoku import ask, share, solutions
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _BEFORE = re.compile(r"([0-9]{16})\s{0,99}</answer>")
@@ -68,24 +63,13 @@ class SudokuD1(Benchmark):
 
 
 def _read(text: str) -> str:
-    """The first non-empty one of the places where models put the grid."""
-    return next(filter(None, ((place(text) or "").strip() for place in _PLACES)), "")
+    """The first place where models put the grid that is not empty."""
+    after = text.partition("</answer>")[2]
+    matches = [pattern.search(text) for pattern in (_BEFORE, _WORD)]
+    places = [_fenced(text), tagged(text), after, *(match and match[1] for match in matches)]
+    return next(filter(None, ((place or "").strip() for place in places)), "")
 
 
 def _fenced(text: str) -> str | None:
     parts = text.partition("<answer>")[2].split("```")
     return next((part for part in parts[1:-1] if "".join(part.split()).isdecimal()), None)
-
-
-def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    match = pattern.search(text)
-    return match[1] if match else None
-
-
-_PLACES: tuple[Callable[[str], str | None], ...] = (
-    _fenced,
-    tagged,
-    lambda text: text.partition("</answer>")[2],
-    partial(_first, _BEFORE),
-    partial(_first, _WORD),
-)

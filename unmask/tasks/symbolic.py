@@ -34,11 +34,6 @@ def equal(gold: str, answer: str) -> bool:
     return _verifier().equal(gold, answer)
 
 
-@cache
-def _verifier() -> Verifier:
-    return Verifier()
-
-
 class Verifier:
     """The process, started when first needed and restarted after it was late."""
 
@@ -88,3 +83,6 @@ class Verifier:
                 self.process.kill()
             self.process.communicate()
         self.process = None
+
+
+_verifier = cache(Verifier)

@@ -10,8 +10,9 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from unmask.models.checkpoint import token_id
 from unmask.training.recipe import Recipe
-from unmask.training.tokenizer import END, special
+from unmask.training.tokenizer import END
 
 DRAWN = 512  # problems tokenised together
 Batch = tuple[Tensor, Tensor]  # tokens (row, width), and where each row's answer starts
@@ -29,7 +30,7 @@ class BatchStream(IterableDataset[Batch]):
         families = [share.task("train") for share in self.recipe.mix]
         weights = [share.weight for share in self.recipe.mix]
         waiting: dict[int, list[tuple[list[int], int]]] = {width: [] for width in self.recipe.widths}
-        end = special(self.tokenizer, END)
+        end = token_id(self.tokenizer, END)
         while True:
             drawn = [family.draw(rng) for family in rng.choices(families, weights, k=DRAWN)]
             prompts = self.tokenizer.encode_batch([f"{problem.question}\n" for problem in drawn])

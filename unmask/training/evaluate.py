@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from unmask.core import Decoder
 from unmask.models import Model
 from unmask.runs.decoding import Decoding
-from unmask.runs.generation import Generation
+from unmask.runs.generation import Generation, in_batches
 from unmask.runs.prompt import read_prompt
 from unmask.tasks import Problem, Task
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Tally:
     right: list[bool]  # whether the chosen row of each problem is right
     every: list[list[bool]]  # whether each of its final rows is right
     rows: float  # per problem
@@ -24,7 +24,7 @@ class Evaluation:
         return sum(self.right) / len(self.right)
 
 
-def evaluate(
+def tally(
     model: Model,
     task: Task,
     problems: Sequence[Problem],
@@ -32,17 +32,14 @@ def evaluate(
     length: int,
     seed: int = 0,
     batch: int = 256,
-) -> Evaluation:
+) -> Tally:
     generation = Generation(model, Decoding(decoder, length, seed), key=task.key)
+    prompts = [read_prompt(model, task.messages(problem), length) for problem in problems]
+    outputs = in_batches(generation, prompts, batch)
     right: list[bool] = []
     every: list[list[bool]] = []
-    rows = 0
-    for start in range(0, len(problems), batch):
-        part = problems[start : start + batch]
-        outputs = generation.outputs([read_prompt(model, task.messages(problem)) for problem in part])
-        for problem, output in zip(part, outputs, strict=True):
-            grades = {text: task.grade(problem, text).right for text in {row.text for row in output.rows}}
-            every.append([grades[row.text] for row in output.rows])
-            right.append(grades[output.text])
-            rows += output.cost.rows
-    return Evaluation(right, every, rows / len(problems))
+    for problem, output in zip(problems, outputs, strict=True):
+        grades = {text: task.grade(problem, text).right for text in {row.text for row in output.rows}}
+        every.append([grades[row.text] for row in output.rows])
+        right.append(grades[output.text])
+    return Tally(right, every, sum(output.cost.rows for output in outputs) / len(problems))

@@ -15,11 +15,12 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from unmask.errors import UnmaskError
+from unmask.models.checkpoint import token_id
 from unmask.models.transformer import Transformer
 from unmask.training.batches import batches
 from unmask.training.objective import loss
 from unmask.training.recipe import Recipe
-from unmask.training.tokenizer import MASK, special
+from unmask.training.tokenizer import MASK
 
 STATE = "state.pt"
 
@@ -64,7 +65,7 @@ def train(
 ) -> None:
     """Train `steps` further, at most to the end of the recipe; `report` is called every few steps and at the end."""
     recipe, device = state.recipe, state.module.embed.weight.device
-    mask_id = special(tokenizer, MASK)
+    mask_id = token_id(tokenizer, MASK)
     if device.type == "cuda":
         for layer in state.module.layers:
             layer.compile(dynamic=False)

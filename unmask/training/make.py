@@ -15,14 +15,14 @@ from tokenizers import Tokenizer
 from unmask.decoders import BestOf, LowConfidence
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.models.checkpoint import save_folder, write_json
+from unmask.models.checkpoint import save_folder, token_id, write_json
 from unmask.models.network import Network
 from unmask.models.text import Subwords
-from unmask.training.evaluate import evaluate
+from unmask.training.evaluate import tally
 from unmask.training.loop import TrainingState, resume, save, train
 from unmask.training.plot import draw_curves
 from unmask.training.recipe import Recipe
-from unmask.training.tokenizer import END, MASK, learn, special
+from unmask.training.tokenizer import END, MASK, learn
 from unmask.version import __version__
 
 MODEL = "model"  # folder of the finished model
@@ -81,8 +81,8 @@ def _finish(state: TrainingState, tokenizer: Tokenizer, folder: Path) -> Path:
 
 def model_of(state: TrainingState, tokenizer: Tokenizer) -> Model:
     """The averaged weights as a model, in float32."""
-    network = Network(state.average, special(tokenizer, MASK))
-    return Model(state.recipe.name, network, Subwords(tokenizer, TEMPLATE), frozenset({special(tokenizer, END)}))
+    network = Network(state.average, token_id(tokenizer, MASK))
+    return Model(state.recipe.name, network, Subwords(tokenizer, TEMPLATE), frozenset({token_id(tokenizer, END)}))
 
 
 def measure(model: Model, recipe: Recipe) -> dict[str, Any]:
@@ -96,8 +96,8 @@ def measure(model: Model, recipe: Recipe) -> dict[str, Any]:
     for share in recipe.watch:
         name, task, length = f"{share.family}({share.level})", share.task("validation"), share.length or recipe.length
         problems = list(islice(task.problems(), recipe.problems))
-        accuracy[name] = evaluate(model, task, problems, LowConfidence(), length).accuracy
-        samples = evaluate(model, task, problems, BestOf(COVER, LowConfidence(temperature=0.8)), length).every
+        accuracy[name] = tally(model, task, problems, LowConfidence(), length).accuracy
+        samples = tally(model, task, problems, BestOf(COVER, LowConfidence(temperature=0.8)), length).every
         once = sum(map(sum, samples)) / (COVER * len(problems))
         headroom[name] = {"pass@1": once, f"pass@{COVER}": sum(map(any, samples)) / len(problems)}
     torch.set_float32_matmul_precision(precision)

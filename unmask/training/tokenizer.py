@@ -7,7 +7,6 @@ from random import Random
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from unmask.errors import UnmaskError
 from unmask.tasks.generated import Generated
 
 END = "<|endoftext|>"
@@ -33,13 +32,6 @@ def learn(families: list[Generated], texts: int = 20_000, vocab: int = 1024, see
     tokenizer.train_from_iterator(_texts(families, texts, seed), trainer)
     tokenizer.add_tokens([AddedToken(tag, normalized=False) for tag in TAGS])
     return tokenizer
-
-
-def special(tokenizer: Tokenizer, token: str) -> int:
-    number = tokenizer.token_to_id(token)
-    if number is None:
-        raise UnmaskError(f"the tokenizer has no token {token!r}: remove it so that it is learnt again")
-    return number
 
 
 def _texts(families: list[Generated], texts: int, seed: int) -> Iterator[str]:

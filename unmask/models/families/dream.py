@@ -55,9 +55,7 @@ class Dream(Family):
         scaling = config.get("rope_scaling") or rotary
         kind = scaling.get("rope_type", scaling.get("type", "default"))
         if kind != "default":
-            raise UnmaskError(
-                f"config.json scales rotary positions ({kind!r}), which is not supported: only 'default' is"
-            )
+            raise UnmaskError(f"config.json scales rotary positions ({kind!r}): only 'default' is supported")
         stated = {key: value for key, value in config.items() if value is not None and key != "rope_scaling"}
         shape = super().shape({"attention_bias": True, **rotary, **stated})
         return replace(shape, context=TRAINED) if shape.context == INHERITED else shape

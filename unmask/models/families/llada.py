@@ -79,9 +79,7 @@ class LLaDA(Family):
 
     def shape(self, config: Config) -> Shape:
         if config.get("num_experts"):
-            raise UnmaskError(
-                "config.json describes a mixture of experts, which is not supported: use LLaDA-8B or LLaDA-1.5"
-            )
+            raise UnmaskError("config.json has a mixture of experts, which is not supported: use LLaDA-8B or LLaDA-1.5")
         config = dict(config)
         if config.get("multi_query_attention"):
             config["n_kv_heads"] = 1

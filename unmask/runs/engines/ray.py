@@ -13,7 +13,7 @@ import os
 import socket
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from unmask import environment
@@ -39,7 +39,7 @@ class Actor(Worker):
     """A worker that takes and returns plain values."""
 
     def work(self, job: dict[str, Any]) -> dict[str, Any]:
-        return self.run(Job.from_dict(job)).to_dict()
+        return asdict(self.run(Job.from_dict(job)))
 
 
 @dataclass
@@ -166,9 +166,8 @@ def _kill(actor: Any) -> None:
 
 def _check(facts: dict[str, Any]) -> None:
     if facts["unmask"] != __version__:
-        raise UnmaskError(
-            f"worker {facts['name']} has unmask {facts['unmask']}, this is {__version__}: install the same version"
-        )
+        worker, version = facts["name"], facts["unmask"]
+        raise UnmaskError(f"worker {worker} has unmask {version}, this is {__version__}: install the same version")
     if environment.deterministic() and not facts["deterministic"]:
         raise UnmaskError(f"worker {facts['name']} loaded torch before unmask could fix the order of summation")
 
