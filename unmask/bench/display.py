@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from unmask.bench.summary import SAVINGS
+from unmask.bench.analysis import SAVINGS
 from unmask.report.figures import COLOURS, MARKS, render
 from unmask.report.tables import Table, TableCell
 

@@ -41,7 +41,7 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     (part,) = parts(setup)
     countdown = task.make(part.task)
     problem = Problem("case-study", ask(NUMBERS, TARGET), "", {"numbers": NUMBERS, "target": TARGET})
-    model = runner.load(setup)
+    model = runner.placement.load(setup.model)
     prompt = read_prompt(model, countdown.messages(problem))
     measured = {}
     for method in part.methods:

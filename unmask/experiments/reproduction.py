@@ -29,7 +29,7 @@ def reproduce(experiment: Experiment, setup: Setup, out: Path, runner: Runner, c
     if experiment.measure is None:
         runner.run(setup, parts, out)
     elif not (out / MEASURED).exists():
-        torch.set_float32_matmul_precision(runner.precision)
+        torch.set_float32_matmul_precision(runner.placement.precision)
         measured = experiment.measure(runner, setup)
         write_whole(out / MEASURED, json.dumps(measured, ensure_ascii=False, allow_nan=False) + "\n")
     return read(out)

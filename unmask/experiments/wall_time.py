@@ -63,7 +63,7 @@ def parts(setup: Setup) -> list[Part]:
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     """Seconds per problem of each contender, by length; the first problem also serves as a warm-up."""
     (part,) = parts(setup)
-    model = runner.load(setup)
+    model = runner.placement.load(setup.model)
     countdown = task.make(part.task)
     problems = list(islice(countdown.problems(), setup.repeats))
     prompts = [read_prompt(model, countdown.messages(problem)) for problem in problems]
@@ -77,7 +77,7 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
                 spent = time.perf_counter() - start
                 if number:
                     seconds[name].setdefault(str(length), []).append(round(spent, 5))
-    return {"seconds": seconds, "machine": _machine(model), "precision": runner.precision}
+    return {"seconds": seconds, "machine": _machine(model), "precision": runner.placement.precision}
 
 
 def _turn(model: Model, method: Method, length: int) -> Callable[[EncodedPrompt], None]:
