@@ -45,13 +45,9 @@ def find_series(group: Group, spec: str) -> Series | None:
     return Series(spec, {length: group.records[cell] for length, cell in cells.items()}) if cells else None
 
 
-def compare_all(groups: Sequence[Group], baseline: str | None) -> list[Pair]:
-    return [] if baseline is None else [pair for group in groups for pair in compare_with(group, baseline)]
-
-
-def compare_with(group: Group, baseline: str) -> Iterator[Pair]:
-    before = find_series(group, baseline)
-    if before is None:
+def compare_with(group: Group, baseline: str | None) -> Iterator[Pair]:
+    before = baseline and find_series(group, baseline)
+    if not before:
         return
     for series in group.series:
         common = [length for length in series.records if length in before.records]

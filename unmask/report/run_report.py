@@ -12,7 +12,7 @@ from typing import Any
 
 from unmask.errors import UnmaskError
 from unmask.report import formats, webpage
-from unmask.report.compare import Pair, cell_figures, choose_baseline, compare_all
+from unmask.report.compare import Pair, cell_figures, choose_baseline, compare_with
 from unmask.report.gather import Group, gather
 from unmask.report.plots import Plot, draw, report_plots
 from unmask.report.tables import Table, report_tables
@@ -41,7 +41,7 @@ class RunReport:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        return compare_all(self.groups, self.baseline)
+        return [pair for group in self.groups for pair in compare_with(group, self.baseline)]
 
     @cached_property
     def tables(self) -> list[Table]:
