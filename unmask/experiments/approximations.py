@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from unmask.experiments.claims import Claim, describe
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings, describe
 from unmask.experiments.methods import Method, Part, selected
 from unmask.experiments.paper_tables import paired_table
 from unmask.experiments.setup import BENCHMARKS, Setup

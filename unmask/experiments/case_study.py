@@ -6,9 +6,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.claims import Claim
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup

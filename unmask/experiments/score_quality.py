@@ -9,9 +9,8 @@ from itertools import islice
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.claims import Claim
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup

@@ -16,9 +16,8 @@ from typing import Any
 import torch
 
 from unmask.core import decoder
-from unmask.experiments.claims import Claim
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Method, Part
 from unmask.experiments.paper import paper
 from unmask.experiments.runner import Runner

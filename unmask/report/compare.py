@@ -73,6 +73,7 @@ def cell_figures(groups: Sequence[Group], pairs: Sequence[Pair] = ()) -> list[di
 
 def _figures(group: Group, series: Series, length: int) -> dict[str, Any]:
     result, records = series.results[length], series.records[length]
+    score = result.estimate("score")
     curve = pass_curve(records) if series.samples == 1 else {}
     return {
         "model": group.model,
@@ -87,8 +88,8 @@ def _figures(group: Group, series: Series, length: int) -> dict[str, Any]:
         "failed": result.failed,
         "accuracy": result.accuracy.value,
         "error": result.accuracy.error,
-        "score": result.parts.value,
-        "score_error": result.parts.error,
+        "score": score.value,
+        "score_error": score.error,
         **result.cost,
         "pass": {str(k): estimate.value for k, estimate in curve.items()} if len(curve) > 1 else {},
     }

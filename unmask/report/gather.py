@@ -37,12 +37,8 @@ class Result:
     def accuracy(self) -> Estimate:
         return estimate(self.right)
 
-    @cached_property
-    def parts(self) -> Estimate:
-        return estimate(self.score)
-
     def estimate(self, quantity: Quantity) -> Estimate:
-        return self.accuracy if quantity == "right" else self.parts
+        return self.accuracy if quantity == "right" else estimate(self.score)
 
 
 @dataclass(frozen=True)

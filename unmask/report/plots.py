@@ -84,9 +84,7 @@ def _known(pairs: Iterable[tuple[float, Estimate]]) -> tuple[Point, ...]:
 
 
 def curve_lines(curves: Mapping[str, Mapping[int, Estimate]]) -> tuple[Curve, ...]:
-    return tuple(
-        (label, tuple(Point(float(k), value) for k, value in curve.items())) for label, curve in curves.items()
-    )
+    return tuple((label, _known(curve.items())) for label, curve in curves.items())
 
 
 def draw(plot: Plot, kind: str) -> bytes:

@@ -16,17 +16,13 @@ from unmask.report.compare import Pair, cell_figures, choose_baseline, compare_w
 from unmask.report.gather import Group, gather
 from unmask.report.plots import Plot, draw, report_plots
 from unmask.report.tables import Table, report_tables
+from unmask.runs.decoding import Decoding
+from unmask.runs.placement import Placement
 from unmask.runs.store import Run, read_run
 
-USUAL: dict[str, Any] = {
-    "metric": "ours",
-    "guidance": 0.0,
-    "suppress": False,
-    "early_end": False,
-    "cache": "none",
-    "stop": [],
-    "precision": "highest",
-}
+CELL = ("decoder", "length", "seed")  # of a cell, not of a run
+SETTINGS = {name: value for name, value in Decoding().to_dict().items() if name not in CELL}
+USUAL: dict[str, Any] = {"metric": "ours", **SETTINGS, "precision": Placement().precision}
 APPROXIMATE = {"early_end": "Early end", "cache": "A cache"}
 
 

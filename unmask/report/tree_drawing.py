@@ -14,7 +14,7 @@ from unmask.errors import UnmaskError
 from unmask.report import tree_layout as style
 from unmask.report.figures import render
 from unmask.report.labels import visible
-from unmask.report.search_tree import Tree, children
+from unmask.report.search_tree import Tree
 from unmask.report.tree_layout import Box, Layout, Look, heads, hundredths, lay_out, scored
 
 MOST = 12  # searches in one picture
@@ -44,9 +44,10 @@ def describe(tree: Tree, width: int = 100) -> str:
 
 
 def _branches(tree: Tree, search: int, parent: int | None, indent: str) -> Iterator[str]:
-    nodes = list(children(tree, search, parent))
-    for place, node in nodes:
-        final = place == nodes[-1][0]
+    nodes = tree.searches[search].nodes if search < len(tree.searches) else ()
+    children = [(place, node) for place, node in enumerate(nodes) if node.parent == parent]
+    for place, node in children:
+        final = place == children[-1][0]
         sign = "●" if node.chosen else "○" if node.kept else "·"
         count = f"×{node.count}" if node.count > 1 else ""
         facts = " ".join(word for word in (scored(node), count, style.MARKS[node.right]) if word)
@@ -129,6 +130,6 @@ def _legend(axes: Any, layout: Layout) -> None:
         _write(axes, style.EDGE, y + number * style.LINE + 2, words, color="#404040")
 
 
-def _write(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
+def _write(axes: Any, x: float, y: float, text: str, **font: Any) -> None:
     if text:
-        axes.text(x, y, text, **FONT | style)
+        axes.text(x, y, text, **FONT | font)
