@@ -12,9 +12,8 @@ from pathlib import Path
 
 from unmask.experiments import EXPERIMENTS, Experiment
 from unmask.experiments.archive import read_packed
-from unmask.experiments.claims import SIGNS
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Findings
+from unmask.experiments.experiment import SIGNS, Findings
 from unmask.report.formats import escape, table_markdown
 
 RECORDS, PAGE, FIGURES = Path("data/results"), "results.md", "results"

@@ -11,12 +11,12 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from unmask.bench.analysis import SAVINGS, power, ratio, spread
+from unmask.bench.benchmark_run import BenchmarkRun
 from unmask.bench.cases import Plan, Sizes, read_sweep
 from unmask.bench.contenders import CONTENDERS, choose
 from unmask.bench.measurement import Measurement
-from unmask.bench.runner import Runner
 from unmask.bench.subject import Subject
-from unmask.bench.summary import SAVINGS, power, ratio, spread
 from unmask.errors import UnmaskError
 from unmask.models import load
 from unmask.models.random_weights import random_denoiser, random_shape, shape_names
@@ -36,7 +36,7 @@ def measured(subject: Subject) -> tuple[dict[str, Any], list[str], list[dict[str
     shown: list[str] = []
     saved: list[dict[str, Any]] = []
     plan = Plan(SMALL, USUAL, (("beams", (2, 3)), ("problems", (1, 2))), repeat=2, watched=1)
-    return Runner(plan, subject, shown.append, saved.append, note="a note").run(), shown, saved
+    return BenchmarkRun(plan, subject, shown.append, saved.append, note="a note").run(), shown, saved
 
 
 def trial(results: dict[str, Any], name: str) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def test_agreement_in_float32_is_complete(measured):
 
 
 def test_nothing_starts_after_the_limit(subject: Subject):
-    results = Runner(Plan(SMALL, ("path", "ots"), limit=0.0), subject).run()
+    results = BenchmarkRun(Plan(SMALL, ("path", "ots"), limit=0.0), subject).run()
     assert results["trials"] == []
     assert results["ratios"] == {}
 
@@ -160,15 +160,15 @@ def test_a_contender_that_fails_is_named_and_the_others_go_on(subject: Subject, 
         raise RuntimeError("no kernel for this\nand a long story")
 
     broken = {**CONTENDERS, "path": CONTENDERS["path"].__class__("broken", "exact", fail)}  # type: ignore[arg-type]
-    monkeypatch.setattr("unmask.bench.runner.CONTENDERS", broken)
-    results = Runner(Plan(SMALL, ("path", "ots"), repeat=1), subject).run()
+    monkeypatch.setattr("unmask.bench.benchmark_run.CONTENDERS", broken)
+    results = BenchmarkRun(Plan(SMALL, ("path", "ots"), repeat=1), subject).run()
     assert trial(results, "path")["error"] == "RuntimeError: no kernel for this"
     assert trial(results, "ots")["seconds"]["n"] == 1
 
 
 def test_input_that_no_contender_can_run_is_refused_at_once(subject: Subject):
     with pytest.raises(UnmaskError, match="the model takes 512"):
-        Runner(Plan(Sizes(prompt=500, length=64), ("ots", "path"), repeat=1), subject).run()
+        BenchmarkRun(Plan(Sizes(prompt=500, length=64), ("ots", "path"), repeat=1), subject).run()
 
 
 def test_random_weights_take_as_many_steps_as_the_embedded_model_did(measured):
@@ -185,9 +185,9 @@ def test_without_the_embedded_model_threshold_writing_is_left_out(subject: Subje
     def fail(*_: object) -> None:
         raise RuntimeError("lost")
 
-    monkeypatch.setattr("unmask.bench.runner.observe", fail)
+    monkeypatch.setattr("unmask.bench.benchmark_run.observe", fail)
     shown: list[str] = []
-    results = Runner(Plan(SMALL, ("ots-cached", "ots-cached-threshold"), repeat=1), subject, shown.append).run()
+    results = BenchmarkRun(Plan(SMALL, ("ots-cached", "ots-cached-threshold"), repeat=1), subject, shown.append).run()
     assert [trial["name"] for trial in results["trials"]] == ["ots-cached"]
     assert "observing the embedded model: failed (RuntimeError: lost)" in shown
 
@@ -220,7 +220,7 @@ def test_random_shapes_need_no_files_and_get_no_mask_in_their_prompts():
 
 
 def test_the_plain_loop_reads_a_shifted_network_as_ours_does():
-    results = Runner(
+    results = BenchmarkRun(
         Plan(SMALL, ("plain-ots", "ots"), repeat=1), Subject.of_shape("dream-nano", "cpu", "float32")
     ).run()
     assert results["same_tokens"]["ots"] == {"same": 2, "problems": 2}

@@ -23,6 +23,7 @@ from unmask.experiments.runner import Runner
 from unmask.experiments.setup import BENCHMARKS, TINY, Setup
 from unmask.models.random_weights import random_folder
 from unmask.runs.engines import Local
+from unmask.runs.placement import Placement
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +40,7 @@ def small(model: str) -> Setup:
 
 def do(name: str, setup: Setup, out: Path) -> Findings:
     experiment = find(name)
-    evidence = reproduce(experiment, setup, out, Runner(Local(), device="cpu"), "unmask reproduce")
+    evidence = reproduce(experiment, setup, out, Runner(Local(), Placement("cpu")), "unmask reproduce")
     findings = experiment.findings(evidence)
     write_results(out, experiment, evidence, findings)
     return findings

@@ -28,7 +28,7 @@ def test_pairs_are_counted_as_one_by_one(some: list[tuple[bool, int]]):
     wrong = [float(score) for good, score in some if not good]
     won = sum(1.0 if a > b else 0.5 if a == b else 0.0 for a in right for b in wrong)
     counted = rank([good for good, _ in some], [float(score) for _, score in some])
-    assert (counted.won, counted.pairs) == (won, len(right) * len(wrong))
+    assert counted == (won, len(right) * len(wrong))
 
 
 def test_problems_count_alike_however_many_pairs_they_have():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unmask.policies.choice import by_majority
 from unmask.report import statistics
 from unmask.report.statistics import (
     Estimate,
@@ -16,7 +15,6 @@ from unmask.report.statistics import (
     bootstrap,
     compare,
     estimate,
-    majority,
     mcnemar,
     pass_at_k,
     sign_flip,
@@ -49,12 +47,6 @@ def test_pass_at_k_of_a_million_draws_is_quick_and_a_share():
 def test_pass_at_k_of_impossible_counts_is_refused(n: int, right: int, k: int):
     with pytest.raises(ValueError, match="not defined"):
         pass_at_k(n, right, k)
-
-
-def test_the_vote_is_the_decoders():
-    for keys in itertools.product("abc", repeat=5):
-        assert majority(keys) == by_majority([0.0] * 5, keys)
-    assert majority(["x", "b", "a", "a", "b"]) == 1  # a tie goes to the key seen first
 
 
 def test_the_exact_mcnemar_is_scipys_binomial_test():

@@ -9,9 +9,9 @@ import pytest
 
 from tools import performance
 from unmask.bench import display
+from unmask.bench.benchmark_run import BenchmarkRun
 from unmask.bench.cases import Plan, Sizes
 from unmask.bench.display import Results
-from unmask.bench.runner import Runner
 from unmask.bench.subject import Subject
 from unmask.errors import UnmaskError
 
@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 def results() -> Results:
     subject = Subject.of_shape("llada-nano", "cpu", "float32")
     plan = Plan(Sizes(prompt=4, length=8, block=4, beams=2), ("plain-ots", "ots"), (("beams", (1, 2)),), repeat=2)
-    return json.loads(json.dumps(Runner(plan, subject, note="Measured in a test.").run()))
+    return json.loads(json.dumps(BenchmarkRun(plan, subject, note="Measured in a test.").run()))
 
 
 def test_the_page_in_docs_is_what_its_data_gives(tmp_path: Path):

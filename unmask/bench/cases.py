@@ -14,15 +14,16 @@ AXES: dict[str, tuple[int, ...]] = {"beams": (2, 4, 8), "length": (64, 128, 256)
 SWEPT = ("ots-cached", "ots")  # the contenders of a sweep, cheapest first; their compiled forms if those are measured
 
 
+# The comments beside the fields are also the help of the command line's options.
 @dataclass(frozen=True)
 class Sizes:
-    problems: int = 1  # the plain loops decode them one after another, the other contenders together
-    prompt: int | None = None  # number of random tokens; None: Countdown problems
-    length: int = 256
-    block: int = 32
-    steps: int | None = None  # in total; default: half the masks
-    beams: int = 4
-    temperature: float = 0.4  # of the search; a single path takes the likeliest token
+    problems: int = 1  # how many; the published loops take them one by one, the other contenders together
+    prompt: int | None = None  # tokens of random prompts; by default 160 for a shape, else Countdown problems
+    length: int = 256  # masks after the prompt; by default 256 for a shape, else 64
+    block: int = 32  # masks per block
+    steps: int | None = None  # in total; by default half the masks
+    beams: int = 4  # rows of the search
+    temperature: float = 0.4  # of the search's draws; a single path takes the likeliest token
 
     def __post_init__(self) -> None:
         for name in ("problems", "beams", "prompt"):

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from unmask.bench.summary import SAVINGS
+from unmask.bench.analysis import SAVINGS
 from unmask.report.figures import COLOURS, MARKS, render
-from unmask.report.tables import Table, TableCell
+from unmask.report.tables import Table
 
 Results = dict[str, Any]  # what `unmask bench --out` writes
 KIND_COLOURS = {"plain": "#999999", "exact": COLOURS[0], "approximate": COLOURS[1], "without": COLOURS[5]}
@@ -21,8 +21,7 @@ def tables(results: Results) -> list[Table]:
 
 
 def _table(title: str, head: str, rows: Iterable[tuple[str, ...]], *notes: str) -> Table:
-    entries = tuple(tuple(map(TableCell, row)) for row in rows)
-    return Table("timing", title, tuple(head.split(", ")), entries, notes)
+    return Table.of("timing", title, head.split(", "), rows, notes)
 
 
 def comparison(results: Results) -> Table:

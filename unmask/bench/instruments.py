@@ -13,7 +13,7 @@ from unmask import plain
 from unmask.bench.cases import Sizes
 from unmask.bench.measurement import Measurement, Tokens
 from unmask.bench.subject import Subject
-from unmask.core import Beliefs, Canvas, Decoder, Denoiser, Frame, Kept, Noise, Wrapper, decode
+from unmask.core import Beliefs, Canvas, Decoder, Denoiser, Kept, Noise, Wrapper, decode
 from unmask.core.beliefs import CPU_CHUNK
 from unmask.core.shapes import Columns
 from unmask.models.network import take
@@ -36,19 +36,9 @@ def measured_decode(
         inner = metered if merged else counted
         return Observed(WholeHead(inner) if whole_head else inner, before=measurement.call_begins)
 
-    def watch(numbers: list[int], frame: Frame) -> None:
-        del numbers, frame
-        measurement.step_ended()
-
     measurement.mark("denoising")
-    results = decode(decoder, counted, canvas, seed, adapt=adapt, watch=watch)
+    results = decode(decoder, counted, canvas, seed, adapt=adapt, watch=lambda numbers, frame: measurement.step_ended())
     return [result.canvas.tokens[0, int(result.canvas.pad[0]) :].tolist() for result in results]
-
-
-def frames(decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int) -> list[Frame]:
-    shown: list[Frame] = []
-    decode(decoder, denoiser, canvas, seed, watch=lambda _, frame: shown.append(frame))
-    return shown
 
 
 class Observed(Wrapper):

@@ -12,9 +12,8 @@ from typing import Any
 
 import torch
 
-from unmask.bench.instruments import frames
 from unmask.bench.subject import Subject
-from unmask.core import Canvas, Decoder, Frame
+from unmask.core import Canvas, Decoder, Frame, decode
 from unmask.models import load
 from unmask.tasks import Countdown, MiniGsm, MiniMath, Task, task
 
@@ -35,7 +34,8 @@ def observe(decoder: Decoder, device: torch.device, problems: int, seed: int = 0
     writes: Counter[int] = Counter()  # of the best row
     for prompt in [prompt for family in TASKS for prompt in subject.task_prompts(family, problems)]:
         canvas = subject.canvas([prompt], LENGTH)
-        shown = frames(decoder, model.denoiser, canvas, seed)
+        shown: list[Frame] = []
+        decode(decoder, model.denoiser, canvas, seed, watch=lambda _, frame, shown=shown: shown.append(frame))
         for count, tokens in _blocks(shown, canvas):
             (ended if tokens <= model.eos else steps)[count] += 1
         order = shown[-1].canvas.order[0]

@@ -10,22 +10,24 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from unmask import api
 from unmask.bench import display
+from unmask.bench.benchmark_run import BenchmarkRun
 from unmask.bench.cases import Plan, Sizes, read_sweep
 from unmask.bench.contenders import choose
-from unmask.bench.runner import Runner
 from unmask.bench.subject import Subject
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.cli.run_options import repeatable
 from unmask.errors import UnmaskError
 from unmask.report import figures, formats
-from unmask.runs.store import write_whole
+from unmask.runs.placement import Placement
+from unmask.runs.store import check_writable, write_whole
 
-PROMPT, SHAPE_LENGTH, LENGTH = 160, 256, 64  # defaults: the first two for random weights, the last for models
+SHAPE_SIZES, MODEL_SIZES = {"prompt": 160, "length": 256}, {"length": 64}  # defaults
 
 
 @app.command()
+@options.expand("precision", "compiled", "batch", "memory", length=None)
 def bench(
     shape: Annotated[
         str | None, typer.Option(metavar="NAME", help="Random weights of this shape, such as llada-8b; needs no files.")
@@ -33,25 +35,13 @@ def bench(
     model: Annotated[
         str | None, typer.Option("--model", "-m", metavar="MODEL", help="A model by name. Default: tiny.")
     ] = None,
-    length: options.Length = None,
-    prompt: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Tokens of random prompts. Default: Countdown problems, 160 for a shape."),
-    ] = None,
-    block: Annotated[int, typer.Option(metavar="N", help="Masks per block.")] = 32,
-    steps: Annotated[int | None, typer.Option(metavar="N", help="Steps in total. Default: half the masks.")] = None,
-    beams: Annotated[int, typer.Option(metavar="K", help="Rows of the search.")] = 4,
-    temperature: Annotated[float, typer.Option(metavar="T", help="Temperature of the search's draws.")] = 0.4,
-    problems: Annotated[
-        int, typer.Option("--problems", "-n", metavar="N", help="Problems; the published loops take them one by one.")
-    ] = 1,
+    *,
+    sizes: Annotated[dict[str, Any], Sizes],
     repeat: Annotated[int, typer.Option(metavar="N", help="Measured rounds, after a warm-up.")] = 3,
     sweep: Annotated[
-        list[str] | None, typer.Option(metavar="AXIS", help="beams, length or problems, or beams=2,4,8; repeatable.")
+        list[str] | None, repeatable("--sweep", metavar="AXIS", help="beams, length or problems, or beams=2,4,8")
     ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Measure only this contender; repeatable.")
-    ] = None,
+    only: Annotated[list[str] | None, repeatable("--only", metavar="NAME", help="Measure only this contender")] = None,
     limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Start no run after this many seconds.")
     ] = None,
@@ -61,8 +51,7 @@ def bench(
         Path | None, typer.Option(metavar="FILE", help="Write the results as JSON, again after every run.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot, .svg or .png.")] = None,
-    device: options.Device = None,
-    dtype: options.Dtype = None,
+    placement: options.PlacementFields,
     json: options.Json = False,
 ) -> None:
     """Measure the published loops and this package's decoders in turn, on the same weights and prompts.
@@ -77,25 +66,24 @@ def bench(
         raise UnmaskError("--shape makes random weights and --model loads a model: choose one of them")
     for path in (out, plot):
         if path is not None:
-            api.check_writable(path)
+            check_writable(path)
     kind = figures.kind_of(plot) if plot is not None else ""
     sweeps = tuple(map(read_sweep, sweep or ()))
-    length, prompt = (length or SHAPE_LENGTH, prompt or PROMPT) if shape else (length or LENGTH, prompt)
-    sizes = Sizes(problems, prompt, length, block, steps, beams, temperature)
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    contenders = choose(only or (), torch.device(place))
-    plan = Plan(sizes, contenders, sweeps, repeat, limit=limit, seed=seed)
+    chosen = Placement(**placement)
+    contenders = choose(only or (), torch.device(chosen.chosen_device))
+    defaults = SHAPE_SIZES if shape else MODEL_SIZES
+    plan = Plan(Sizes(**defaults | sizes), contenders, sweeps, repeat, limit=limit, seed=seed)
     if shape:
-        subject = Subject.of_shape(shape, place, dtype)
+        subject = Subject.of_shape(shape, chosen.chosen_device, chosen.dtype)
     else:
-        subject = Subject.of_model(api.load(model or options.MODEL, place, dtype))
-    results = Runner(plan, subject, partial(_show, time.monotonic()), partial(_save, out), note).run()
+        subject = Subject.of_model(chosen.load(model or options.MODEL))
+    results = BenchmarkRun(plan, subject, partial(_show, time.monotonic()), partial(_save, out), note).run()
     if plot is not None:
         figures.keep(display.draw(results, kind), plot)
     if json:
         print(jsons.dumps(results, ensure_ascii=False))
     else:
-        formats.terminal(display.tables(results), formats.console(wide=not sys.stdout.isatty()))
+        formats.terminal(display.tables(results))
 
 
 def _show(began: float, line: str) -> None:

@@ -45,8 +45,8 @@ def eval_(
     retry: run_options.Retry = False,
     traces: Annotated[bool, typer.Option("--traces", help="Keep a trace of every decoding run.")] = False,
     *,
-    decoding: dict[str, Any],
-    placement: dict[str, Any],
+    decoding: options.DecodingFields,
+    placement: options.PlacementFields,
     json: options.Json = False,
 ) -> None:
     """Evaluate a grid of models, tasks, decoders, lengths and seeds into a folder, which can be resumed.

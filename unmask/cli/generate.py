@@ -22,10 +22,10 @@ def add_command(answer: Callable[..., Output], text: str, *omit: str, **defaults
         prompt: options.PromptText,
         model: options.ModelName = options.MODEL,
         *,
-        decoding: dict[str, Any],
+        decoding: options.DecodingFields,
         chat: options.Chat = False,
         trace: options.TraceFile = None,
-        placement: dict[str, Any],
+        placement: options.PlacementFields,
         json: options.Json = False,
     ) -> None:
         message = options.read_prompt(prompt, chat)

@@ -5,7 +5,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +18,9 @@ from unmask.runs.decoding import DECODER, Decoding
 from unmask.runs.placement import Placement
 
 MODEL = "tiny"  # what commands use when no model is named
-EXPANDED: dict[str, type] = {"decoding": Decoding, "placement": Placement}  # by the name of a command's parameter
-FLAGS = {"compiled": ["--compile"], **{name: [f"--{name}", f"-{name[0]}"] for name in ("decoder", "length", "seed")}}
+DecodingFields = Annotated[dict[str, Any], Decoding]
+PlacementFields = Annotated[dict[str, Any], Placement]
+SHORT = {"decoder": "-d", "length": "-l", "seed": "-s", "problems": "-n"}
 METAVARS = {
     "decoder": "SPEC",
     "guidance": "SCALE",
@@ -31,11 +32,12 @@ METAVARS = {
 
 
 def shown(kind: type, name: str) -> Any:
-    """A field of `Decoding` or `Placement` as an option; the comment beside the field is the help."""
+    """A field of a dataclass as an option; the comment beside the field is the help."""
     text, hint = field_comments(kind)[name][1], typing.get_type_hints(kind)[name]
-    flags = FLAGS.get(name, ["--" + name.replace("_", "-")])
-    metavar = None if hint is bool else METAVARS.get(name, "N" if hint in (int, int | None) else "NAME")
+    flag = "--compile" if name == "compiled" else "--" + name.replace("_", "-")
+    metavar = None if hint is bool else METAVARS.get(name, "NAME" if hint in (str, str | None) else "N")
     repeated = "; repeatable" if typing.get_origin(hint) is tuple else ""
+    flags = [flag, *([SHORT[name]] if name in SHORT else [])]
     return typer.Option(*flags, metavar=metavar, help=f"{text[:1].upper()}{text[1:]}{repeated}.")
 
 
@@ -44,38 +46,34 @@ ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="
 Length = Annotated[int | None, shown(Decoding, "length")]
 Problems = Annotated[int, typer.Option("--problems", "-n", metavar="N", min=1, help="How many.")]
 Seed = Annotated[int, shown(Decoding, "seed")]
-Compile = Annotated[bool, shown(Placement, "compiled")]
 Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write a trace of the run here.")]
-Device = Annotated[str | None, shown(Placement, "device")]
-Dtype = Annotated[str | None, shown(Placement, "dtype")]
-Precision = Annotated[str, shown(Placement, "precision")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command one option for each field of its parameters `decoding` and `placement`, except those omitted.
+    """Give a command an option for each field of the dataclasses its parameters are annotated with, except `omit`.
 
-    The command receives each of the two as a dict of the values given. `defaults` replace those of the fields.
+    Such a parameter receives the given values as a dict. `defaults` replace those of the fields.
     """
-
-    names = {
-        owner: [field.name for field in fields(kind) if field.name not in omit] for owner, kind in EXPANDED.items()
-    }
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command)
         parameters: list[inspect.Parameter] = []
+        expanded: dict[str, list[str]] = {}  # by parameter, its options
         for name, parameter in signature.parameters.items():
-            if name in EXPANDED:
-                parameters += [_parameter(EXPANDED[name], each, defaults) for each in names[name]]
+            kind = getattr(parameter.annotation, "__metadata__", (None,))[0]
+            if is_dataclass(kind):
+                options = [_option(kind, field, defaults) for field in fields(kind) if field.name not in omit]
+                expanded[name] = [option.name for option in options]
+                parameters += options
             else:
                 parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
         @functools.wraps(command)
         def run(**values: Any) -> None:
-            for owner in EXPANDED.keys() & signature.parameters:
-                given = {name: values.pop(name) for name in names[owner]}
+            for owner, names in expanded.items():
+                given = {name: values.pop(name) for name in names}
                 values[owner] = {name: value for name, value in given.items() if value is not None}
             command(**values)
 
@@ -86,17 +84,16 @@ def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Calla
     return decorate
 
 
-def _parameter(kind: type, name: str, defaults: dict[str, Any]) -> inspect.Parameter:
-    hint = typing.get_type_hints(kind)[name]
-    default = defaults.get(name, next(field.default for field in fields(kind) if field.name == name))
+def _option(kind: Any, field: Field[Any], defaults: dict[str, Any]) -> inspect.Parameter:
+    hint, default = typing.get_type_hints(kind)[field.name], defaults.get(field.name, field.default)
     if hint is Decoder:
         hint, default = str, DECODER
     elif typing.get_origin(hint) is tuple:
         hint, default = list[str] | None, None
     elif default is None:
         hint = hint | None
-    annotation = Annotated[hint, shown(kind, name)]  # type: ignore[valid-type]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    annotation = Annotated[hint, shown(kind, field.name)]
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:

@@ -1,7 +1,6 @@
 """`unmask report`: tables, plots and a page of runs."""
 
 import json as jsons
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -47,4 +46,4 @@ def report(
     if json:
         print(jsons.dumps(report.json(), ensure_ascii=False, allow_nan=False))
     else:
-        formats.terminal(report.tables, formats.console(wide=not sys.stdout.isatty()))
+        formats.terminal(report.tables)

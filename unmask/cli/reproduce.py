@@ -7,13 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 
-from unmask.cli import options
+from unmask.cli import options, run_options
 from unmask.cli.app import app
 from unmask.cli.progress import board
-from unmask.cli.run_options import one_of
+from unmask.cli.run_options import one_of, repeatable
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, Experiment, find, reproduction
 from unmask.experiments.archive import pack_folder
@@ -23,18 +22,15 @@ from unmask.experiments.setup import Setup, setup_for
 from unmask.report import formats
 from unmask.report.tables import Table
 from unmask.runs.engines import make_engine
-from unmask.runs.placement import Precision
+from unmask.runs.placement import Placement
 from unmask.tasks import data
 from unmask.tasks.sandbox import Confinement
 
 FOLDERS = ("--out", "-o", "--compact", "--data")
 
 
-def _many(*flags: str, metavar: str, help: str) -> Any:
-    return typer.Option(*flags, metavar=metavar, help=help + "; repeatable.")
-
-
 @app.command()
+@options.expand("memory")
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="From `unmask list experiments`.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
@@ -45,9 +41,11 @@ def reproduce(
         Path, typer.Option("--out", "-o", metavar="DIR", help="Gets a folder per experiment; resumes where it stopped.")
     ] = Path("runs/reproduce"),
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Problems per benchmark.")] = None,
-    length: Annotated[list[int] | None, _many("--length", "-l", metavar="N", help="Other lengths")] = None,
-    benchmark: Annotated[list[str] | None, _many("--benchmark", metavar="NAME", help="Only this one")] = None,
-    method: Annotated[list[str] | None, _many("--method", metavar="NAME", help="Only this row, such as ots")] = None,
+    length: Annotated[list[int] | None, repeatable("--length", "-l", metavar="N", help="Other lengths")] = None,
+    benchmark: Annotated[list[str] | None, repeatable("--benchmark", metavar="NAME", help="Only this one")] = None,
+    method: Annotated[
+        list[str] | None, repeatable("--method", metavar="NAME", help="Only this row, such as ots")
+    ] = None,
     grid: Annotated[
         bool,
         typer.Option("--grid", help="table-1: also choose K and τ, on other problems than the tested ones."),
@@ -57,23 +55,16 @@ def reproduce(
         Path | None,
         typer.Option(metavar="DIR", help="Also pack each experiment's records, without texts, into one file."),
     ] = None,
-    data_: Annotated[str | None, typer.Option("--data", metavar="DIR", help="Folder of the benchmark files.")] = None,
-    prompts: Annotated[str | None, typer.Option(metavar="FILE", help="A JSON file with other prompts.")] = None,
-    allow_code: Annotated[bool, typer.Option("--allow-code", help="Run programs that a model wrote.")] = False,
-    sandbox: Annotated[str | None, typer.Option(help="namespaces, or rlimits for weaker isolation.")] = None,
-    engine: Annotated[str, typer.Option(help="local: this process; ray: workers on one or many machines.")] = "local",
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Ray workers; by default one per GPU or core.")
-    ] = None,
-    address: Annotated[
-        str | None, typer.Option(metavar="A", help="Of a Ray cluster; by default one is started here.")
-    ] = None,
-    batch: Annotated[int | None, typer.Option(metavar="N", help="Problems per batch; chosen if not given.")] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Retry problems whose records are failures.")] = False,
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    precision: options.Precision = "highest",
-    compiled: options.Compile = False,
+    data_: run_options.DataFolder = None,
+    prompts: run_options.Wording = None,
+    allow_code: run_options.AllowCode = False,
+    sandbox: run_options.Sandbox = None,
+    engine: run_options.EngineName = "local",
+    workers: run_options.Workers = None,
+    address: run_options.Address = None,
+    retry: run_options.Retry = False,
+    *,
+    placement: options.PlacementFields,
     json: options.Json = False,
 ) -> None:
     """Run the paper's experiments, by default on the embedded model, and print our figures beside the paper's.
@@ -97,14 +88,14 @@ def reproduce(
     )
     if data_ is not None:
         data.use(data_)
+    chosen = Placement(**placement)
     if plan_:
-        _show_plan(experiments, setup, device or ("cuda" if torch.cuda.is_available() else "cpu"), json)
+        _show_plan(experiments, setup, chosen.chosen_device, json)
         return
-    settings: dict[str, Any] = {"batch": batch, "device": device, "dtype": dtype, "prompts": prompts, "retry": retry}
-    settings |= {"compiled": compiled, "allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
-    settings |= {"precision": one_of(Precision, "--precision", precision), "here": engine == "local"}
+    allowed = {"prompts": prompts, "allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
     with board() as watch:
-        runner = Runner(make_engine(engine, workers, address), watch=watch, **settings)
+        machine = make_engine(engine, workers, address)
+        runner = Runner(machine, chosen, here=engine == "local", retry=retry, watch=watch, **allowed)
         results = [_run(each, setup, out / each.name, runner, compact, json) for each in experiments]
     if json:
         print(jsons.dumps({"experiments": results}, ensure_ascii=False, allow_nan=False))
@@ -126,7 +117,7 @@ def _run(
         pack_folder(out, compact / f"{experiment.name}.jsonl.gz")
     if not quiet:
         print(f"{experiment.name} ({experiment.source}): {experiment.question}\n", flush=True)
-        formats.terminal(findings.tables, formats.console(wide=not sys.stdout.isatty()))
+        formats.terminal(findings.tables)
         print("\n".join([*map(str, findings.claims), *([findings.text] if findings.text else [])]))
         print(f"Written to {out}\n", flush=True)
     return reproduction.as_json(experiment, evidence, findings, out)
@@ -155,7 +146,7 @@ def _show_plan(experiments: list[Experiment], setup: Setup, device: str, as_json
     title = f"{len(cells)} cells, {total['rows']:,} rows, about {duration(total['hours'])} of one {device} device"
     note = "An upper bound: identical rows of a problem are computed once."
     table = Table.of("timing", title, head, map(_planned, cells), [note])
-    formats.terminal([table], formats.console(wide=not sys.stdout.isatty()))
+    formats.terminal([table])
 
 
 def _planned(cell: PlannedCell) -> tuple[str, ...]:

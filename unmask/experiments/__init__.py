@@ -17,23 +17,9 @@ from unmask.experiments import (
 )
 from unmask.experiments.experiment import Experiment
 
-EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (
-        table_1,
-        figure_1d,
-        table_2,
-        pass_at_k,
-        nfe_scaling,
-        wall_time,
-        temperature,
-        block_size,
-        table_s3,
-        case_study,
-        score_quality,
-        approximations,
-    )
-}
+PAPER = (table_1, figure_1d, table_2, pass_at_k, nfe_scaling, wall_time, temperature, block_size, table_s3, case_study)
+OURS = (score_quality, approximations)
+EXPERIMENTS: dict[str, Experiment] = {each.EXPERIMENT.name: each.EXPERIMENT for each in (*PAPER, *OURS)}
 
 
 def find(name: str) -> Experiment:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from unmask.experiments.claims import Claim, describe
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings, describe
 from unmask.experiments.methods import Method, Part, selected
 from unmask.experiments.paper_tables import paired_table
 from unmask.experiments.setup import BENCHMARKS, Setup
@@ -35,20 +34,14 @@ KINDS: dict[str, tuple[str, float | None, bool]] = {
 def parts(setup: Setup) -> list[Part]:
     """One per kind and benchmark, since a run has one cache."""
     methods = selected(setup, (_method(setup, name) for name in KINDS))
-    return [
-        Part(
-            name=f"{benchmark.lower()}-{method.name}",
-            benchmark=benchmark,
-            task=setup.tasks[benchmark],
-            methods=(method,),
-            lengths=(setup.at(benchmark, LENGTH),),
-            limit=setup.limit,
-            cache=KINDS[method.name][0],
-            early_end=KINDS[method.name][2],
-        )
-        for benchmark in setup.chosen(*BENCHMARKS)
-        for method in methods
-    ]
+    parts = []
+    for benchmark in setup.chosen(*BENCHMARKS):
+        length = setup.at(benchmark, LENGTH)
+        for method in methods:
+            cache, _, early_end = KINDS[method.name]
+            approximation = {"cache": cache, "early_end": early_end}
+            parts.append(Part.of(setup, benchmark, method.name, [method], [length], limit=setup.limit, **approximation))
+    return parts
 
 
 def _method(setup: Setup, name: str) -> Method:

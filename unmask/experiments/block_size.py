@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from unmask.experiments.claims import Claim, all_hold, describe, judge
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings, all_hold, describe, judge
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.setup import Setup

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.claims import Claim
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
-from unmask.experiments.methods import Part, pick
+from unmask.experiments.experiment import Claim, Experiment, Findings
+from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
 from unmask.report.search_tree import read_tree
@@ -29,11 +28,8 @@ WIDTH = 120  # of the tree as text, in characters
 
 
 def parts(setup: Setup) -> list[Part]:
-    if not setup.chosen(BENCHMARK):
-        return []
-    methods = tuple(pick(setup, "low-confidence", "ots"))
-    length = setup.at(BENCHMARK, LENGTH)
-    return [Part(BENCHMARK.lower(), BENCHMARK, setup.tasks[BENCHMARK], methods, (length,), limit=1)]
+    parts = single_parts(setup, [BENCHMARK], LENGTH, lambda _: pick(setup, "low-confidence", "ots"))
+    return [replace(part, limit=1) for part in parts]
 
 
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
@@ -41,7 +37,7 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     (part,) = parts(setup)
     countdown = task.make(part.task)
     problem = Problem("case-study", ask(NUMBERS, TARGET), "", {"numbers": NUMBERS, "target": TARGET})
-    model = runner.load(setup)
+    model = runner.placement.load(setup.model)
     prompt = read_prompt(model, countdown.messages(problem))
     measured = {}
     for method in part.methods:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from unmask.core import decoder
 from unmask.errors import UnmaskError
 from unmask.experiments.experiment import Experiment
-from unmask.experiments.methods import Part
 from unmask.experiments.setup import Setup
 from unmask.models.inspection import inspect_checkpoint
 
@@ -33,20 +33,17 @@ class PlannedCell:
 
 
 def plan(experiment: Experiment, setup: Setup, device: str) -> list[PlannedCell]:
-    return [cell for part in experiment.parts(setup) for cell in _cells(experiment.name, setup, part, device)]
-
-
-def _cells(experiment: str, setup: Setup, part: Part, device: str) -> Iterable[PlannedCell]:
-    size = parameters(setup.model)
-    known = setup.sizes.get(part.benchmark)
-    problems = min(count for count in (part.limit, known) if count is not None)  # endless tasks have a limit
-    draws = len(part.seeds) * part.samples
-    for method in part.methods:
-        for length in part.lengths:
+    size, cells = parameters(setup.model), []
+    for part in experiment.parts(setup):
+        known = setup.sizes.get(part.benchmark)
+        problems = min(count for count in (part.limit, known) if count is not None)  # endless tasks have a limit
+        draws = len(part.seeds) * part.samples
+        for method, length in product(part.methods, part.lengths):
             rows = decoder.make(method.spec).resolved(length).rows(length) * problems * draws
             seconds = rows * (setup.prompt + length) * 2 * size / rate_of(device, size)
             counts = (length, problems, draws, rows, seconds / 3600)
-            yield PlannedCell(experiment, part.benchmark, method.label, method.spec, *counts)
+            cells.append(PlannedCell(experiment.name, part.benchmark, method.label, method.spec, *counts))
+    return cells
 
 
 def parameters(model: str) -> int:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
+from operator import attrgetter
 from typing import Any
 
 from unmask.experiments.methods import TEN, Method, Part
 from unmask.experiments.setup import PUBLISHED, Setup
-from unmask.report.gather import Group, Quantity, Result, Series
+from unmask.report.gather import Group, Quantity, Result, Series, grouped
 from unmask.report.labels import meaning
 from unmask.report.statistics import Comparison, Difference, Estimate, compare, mean_difference, together
 from unmask.runs.record import Record
@@ -36,7 +37,9 @@ class Evidence:
         records: dict[str, dict[int, list[Record]]] = {}
         parts = [part for part in self.parts if part.benchmark == benchmark]
         for part in parts:
-            drawn = _by_decoder(self.runs[part.name].records) if part.name in self.runs else {}
+            drawn = (
+                grouped(self.runs[part.name].records, attrgetter("decoder", "length")) if part.name in self.runs else {}
+            )
             for method, length in product(part.methods, part.lengths):
                 cell = (meaning(method.spec, length) or method.spec, length)
                 if cell in drawn:
@@ -115,11 +118,3 @@ class Evidence:
     @cached_property
     def _comparisons(self) -> dict[tuple[Any, ...], Comparison | None]:
         return {}  # tables, figures and claims share them, and their bootstrap takes time
-
-
-def _by_decoder(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
-    """By decoder and length."""
-    cells: dict[tuple[str, int], list[Record]] = {}
-    for record in records:
-        cells.setdefault((record.decoder, record.length), []).append(record)
-    return cells

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.experiments.claims import Claim, all_hold, judge
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings, all_hold, judge
 from unmask.experiments.methods import Part, pick, table_parts
 from unmask.experiments.paper import published_columns
 from unmask.experiments.paper_tables import benchmark_table, length_plot

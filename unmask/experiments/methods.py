@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from unmask.errors import UnmaskError, nearest
 from unmask.experiments.setup import Setup
+from unmask.report.gather import grouped
 
 TEN = (  # the rows of Table 1, in its order
     *("low-confidence", "low-confidence-vote", "random", "random-vote", "ar", "ar-vote", "ar-beam"),
@@ -38,6 +40,14 @@ class Part:
     samples: int = 1
     cache: str = "none"
     early_end: bool = False
+
+    @classmethod
+    def of(
+        cls, setup: Setup, benchmark: str, kind: str, methods: Iterable[Method], lengths: Iterable[int], **more: Any
+    ) -> Part:
+        """The task that the setup runs for a benchmark; `kind` tells a benchmark's parts apart."""
+        name = "-".join(filter(None, (benchmark.lower(), kind)))
+        return cls(name, benchmark, setup.tasks[benchmark], tuple(methods), tuple(lengths), **more)
 
     @property
     def approximate(self) -> str:
@@ -74,19 +84,15 @@ def table_parts(
 ) -> list[Part]:
     """Random order is averaged over seeds. AR with beam search, which is expensive, gets fewer problems if so set."""
     parts = []
+    kinds = grouped(
+        selected(setup, methods), lambda method: method.name if method.name in ("random", "ar-beam") else ""
+    )
     for benchmark in setup.chosen(*benchmarks):
-        for kind, members in _kinds(selected(setup, methods)).items():
-            parts.append(
-                Part(
-                    name="-".join([benchmark.lower(), *([kind] if kind else [])]),
-                    benchmark=benchmark,
-                    task=setup.tasks[benchmark],
-                    methods=tuple(members),
-                    lengths=lengths or setup.table(benchmark),
-                    limit=setup.few if kind == "ar-beam" and setup.few is not None else setup.limit,
-                    seeds=setup.seeds if kind == "random" else (0,),
-                )
-            )
+        for kind, members in kinds.items():
+            limit = setup.few if kind == "ar-beam" and setup.few is not None else setup.limit
+            seeds = setup.seeds if kind == "random" else (0,)
+            at = lengths or setup.table(benchmark)
+            parts.append(Part.of(setup, benchmark, kind, members, at, limit=limit, seeds=seeds))
     return parts
 
 
@@ -99,16 +105,9 @@ def single_parts(
 ) -> list[Part]:
     """A part per benchmark at one length, the paper's unless the setup has its own, with few problems."""
     lengths = {benchmark: setup.at(benchmark, published) for benchmark in setup.chosen(*benchmarks)}
+    kind = "drawn" if samples > 1 else ""
     return [
-        Part(
-            name=benchmark.lower() + ("-drawn" if samples > 1 else ""),
-            benchmark=benchmark,
-            task=setup.tasks[benchmark],
-            methods=tuple(methods(length)),
-            lengths=(length,),
-            limit=setup.few,
-            samples=samples,
-        )
+        Part.of(setup, benchmark, kind, methods(length), [length], limit=setup.few, samples=samples)
         for benchmark, length in lengths.items()
     ]
 
@@ -121,10 +120,3 @@ def selected(setup: Setup, methods: Iterable[Method]) -> list[Method]:
         wrong = setup.methods[0]
         raise UnmaskError(f"no method here is called {wrong!r}: {nearest(wrong, known)}")
     return kept
-
-
-def _kinds(methods: Iterable[Method]) -> dict[str, list[Method]]:
-    kinds: dict[str, list[Method]] = {}
-    for method in methods:
-        kinds.setdefault(method.name if method.name in ("random", "ar-beam") else "", []).append(method)
-    return kinds

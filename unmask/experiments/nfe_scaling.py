@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unmask.core import decoder
-from unmask.experiments.claims import Claim, judge
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings, judge
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.setup import Setup

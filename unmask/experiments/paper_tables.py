@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from unmask.experiments.claims import chance, points
 from unmask.experiments.evidence import Evidence
-from unmask.report.forest import forest
+from unmask.experiments.experiment import chance, points
 from unmask.report.gather import Quantity
-from unmask.report.plots import Plot, points_by_length
+from unmask.report.plots import Plot, forest, points_by_length
 from unmask.report.statistics import Difference
 from unmask.report.tables import MISSING, Published, Table, accuracy_table, averages_table
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from unmask.experiments.claims import Claim, judge
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings, judge
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.setup import Setup
 from unmask.report.gather import passes
 from unmask.report.plots import Plot, curve_lines
-from unmask.report.statistics import Estimate, compare, estimate, mean_difference
+from unmask.report.statistics import compare, estimate, mean_difference
 from unmask.report.tables import pass_table
 
 LENGTH = 256  # of the paper
@@ -36,7 +35,7 @@ def findings(evidence: Evidence) -> Findings:
     for benchmark, group in evidence.groups.items():
         (length,) = group.lengths
         values = {series.name: passes(series.records[length]) for series in group.series}
-        curves = {evidence.label(name): _estimates(curve) for name, curve in values.items()}
+        curves = {evidence.label(name): {k: estimate(curve[k]) for k in curve} for name, curve in values.items()}
         problems = max((point.n for curve in curves.values() for point in curve.values()), default=0)
         title = f"{evidence.title(benchmark)} · L={length} · pass@k, %, n={problems}"
         tables.append(pass_table(title, "method", curves))
@@ -46,10 +45,6 @@ def findings(evidence: Evidence) -> Findings:
         if all(values.get(method) for method in ("low-confidence", *RIVALS)):
             claims += _claims(evidence, evidence.shown(benchmark), values)
     return Findings(tables, claims, plots)
-
-
-def _estimates(curve: dict[int, dict[str, float]]) -> dict[int, Estimate]:
-    return {k: estimate(values) for k, values in curve.items()}
 
 
 def _claims(evidence: Evidence, benchmark: str, curves: dict[str, dict[int, dict[str, float]]]) -> list[Claim]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
 from unmask.report import formats
 from unmask.report.compare import cell_figures
-from unmask.report.gather import gather
-from unmask.runs.store import Run, write_whole
+from unmask.report.gather import gather, grouped
+from unmask.runs.store import write_whole
 
 
 def reproduce(experiment: Experiment, setup: Setup, out: Path, runner: Runner, command: str) -> Evidence:
@@ -29,7 +30,7 @@ def reproduce(experiment: Experiment, setup: Setup, out: Path, runner: Runner, c
     if experiment.measure is None:
         runner.run(setup, parts, out)
     elif not (out / MEASURED).exists():
-        torch.set_float32_matmul_precision(runner.precision)
+        torch.set_float32_matmul_precision(runner.placement.precision)
         measured = experiment.measure(runner, setup)
         write_whole(out / MEASURED, json.dumps(measured, ensure_ascii=False, allow_nan=False) + "\n")
     return read(out)
@@ -48,14 +49,11 @@ def write_results(folder: Path, experiment: Experiment, evidence: Evidence, find
 
 def cells(evidence: Evidence) -> list[dict[str, Any]]:
     """Approximate runs are gathered apart, and their decoder's label says how they are approximate."""
-    runs: dict[str, list[Run]] = {}
-    for part in evidence.parts:
-        if part.name in evidence.runs:
-            runs.setdefault(part.approximate, []).append(evidence.runs[part.name])
+    recorded = (part for part in evidence.parts if part.name in evidence.runs)
     return [
         cell | {"decoder": " + ".join(filter(None, (cell["decoder"], approximation)))}
-        for approximation, alike in runs.items()
-        for cell in cell_figures(gather(alike))
+        for approximation, parts in grouped(recorded, attrgetter("approximate")).items()
+        for cell in cell_figures(gather(evidence.runs[part.name] for part in parts))
     ]
 
 

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from unmask.experiments.methods import Part
 from unmask.experiments.setup import Setup
-from unmask.models import Model, load
 from unmask.runs.decoding import Decoding
 from unmask.runs.engines import Engine
 from unmask.runs.evaluation import Watcher, evaluate
 from unmask.runs.grid import Grid, make_grid
-from unmask.runs.placement import Placement, Precision
+from unmask.runs.placement import Placement
 from unmask.tasks import grading, task
 
 
 @dataclass(frozen=True)
 class Runner:
     engine: Engine
+    placement: Placement = field(default_factory=Placement)
     here: bool = True  # models run on this machine
-    batch: int | None = None  # problems per batch; None chooses it
-    memory: float | None = None  # gigabytes that may be used
-    device: str | None = None
-    dtype: str | None = None
-    precision: Precision = "highest"
-    compiled: bool = False
     prompts: str | None = None  # a file with other prompts
     allow_code: bool = False
     sandbox: str | None = None
@@ -47,22 +39,14 @@ class Runner:
             limit=part.limit,
             metric=setup.metric,
             decoding=Decoding(cache=part.cache, early_end=part.early_end),
-            placement=Placement(self.device, self.dtype, self.precision, self.compiled, self.batch, self.memory),
+            placement=self.placement,
             here=self.here,
             **self.allowed(part.task),
         )
 
-    @property
-    def place(self) -> str:
-        """The device: by default a GPU if there is one."""
-        return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
-
-    def load(self, setup: Setup) -> Model:
-        return load(setup.model, self.place, self.dtype, compiled=self.compiled)
-
     def allowed(self, spec: str) -> dict[str, Any]:
         """The user's task settings that this task has."""
-        known = {field.name for field in fields(task.make(spec))}  # type: ignore[arg-type]
+        known = {each.name for each in fields(task.make(spec))}  # type: ignore[arg-type]
         given = {"prompts": self.prompts, "allow_code": self.allow_code or None, "sandbox": self.sandbox}
         return {key: value for key, value in given.items() if key in known and value is not None}
 

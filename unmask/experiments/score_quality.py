@@ -9,9 +9,8 @@ from itertools import islice
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.claims import Claim
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
@@ -33,14 +32,14 @@ def parts(setup: Setup) -> list[Part]:
 
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     """By benchmark, every candidate of every search, without its text."""
-    model = runner.load(setup)
+    model = runner.placement.load(setup.model)
     measured = {}
     for part in parts(setup):
         benchmark = task.make(part.task, **runner.allowed(part.task))
         decoding = Decoding(decoder.make(part.methods[0].spec), part.lengths[0])
         problems = list(islice(benchmark.problems(), part.limit))
         study = Study(Generation(model, decoding, key=benchmark.key), benchmark)
-        measured[part.benchmark] = [_pack(each) for each in study.candidates(problems, runner.batch or BATCH)]
+        measured[part.benchmark] = [_pack(each) for each in study.candidates(problems, runner.placement.batch or BATCH)]
     return measured
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from unmask.experiments import tuning
-from unmask.experiments.claims import Claim, above, all_hold
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings, above, all_hold
 from unmask.experiments.methods import ABLATIONS, Part, table_parts, ten
 from unmask.experiments.paper import MODELS, paper, published_columns
 from unmask.experiments.paper_tables import averages, benchmark_table, paired_picture, paired_table

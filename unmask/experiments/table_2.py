@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from unmask.experiments.claims import Claim, above
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings, above
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.paper_tables import averages, benchmark_table, paired_table

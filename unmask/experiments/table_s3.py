@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from unmask.experiments.claims import Claim
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, table_parts, ten
 from unmask.experiments.paper import published_columns
 from unmask.experiments.paper_tables import benchmark_table, length_plot, paired_picture, paired_table

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.experiments.claims import above
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Experiment, Findings, above
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.paper_tables import benchmark_table, paired_table

@@ -16,9 +16,8 @@ from typing import Any
 import torch
 
 from unmask.core import decoder
-from unmask.experiments.claims import Claim
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Method, Part
 from unmask.experiments.paper import paper
 from unmask.experiments.runner import Runner
@@ -35,35 +34,26 @@ from unmask.tasks import task
 BENCHMARK = "Countdown"
 BEAMS, VOTES = 4, 5
 PATH, APART, TOGETHER, SEARCH = "path", "vote-apart", "vote-together", "ots"
-LABELS = {
-    PATH: "One path",
-    APART: f"Vote of {VOTES}, one after the other",
-    TOGETHER: f"Vote of {VOTES}, as one batch",
-    SEARCH: f"Order-Token Search, {BEAMS} beams",
-}
-PUBLISHED = {PATH: "path", APART: "vote", SEARCH: "ots"}
 Seconds = dict[str, dict[int, list[float]]]  # by contender and length, of each problem
 
 
 def parts(setup: Setup) -> list[Part]:
-    if not setup.chosen(BENCHMARK):
-        return []
     vote = f"vote(n={VOTES}, inner=low-confidence(temperature={setup.vote_temperature}))"
-    specs = {
-        PATH: "low-confidence",
-        APART: vote,
-        TOGETHER: vote,
-        SEARCH: f"ots(beams={BEAMS}, temperature={setup.temperature})",
-    }
-    methods = tuple(Method(name, LABELS[name], spec) for name, spec in specs.items())
-    name, task_ = BENCHMARK.lower(), setup.tasks[BENCHMARK]
-    return [Part(name, BENCHMARK, task_, methods, setup.axis, limit=setup.repeats)]
+    search = f"ots(beams={BEAMS}, temperature={setup.temperature})"
+    methods = [
+        Method(PATH, "One path", "low-confidence"),
+        Method(APART, f"Vote of {VOTES}, one after the other", vote),
+        Method(TOGETHER, f"Vote of {VOTES}, as one batch", vote),
+        Method(SEARCH, f"Order-Token Search, {BEAMS} beams", search),
+    ]
+    chosen = setup.chosen(BENCHMARK)
+    return [Part.of(setup, benchmark, "", methods, setup.axis, limit=setup.repeats) for benchmark in chosen]
 
 
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     """Seconds per problem of each contender, by length; the first problem also serves as a warm-up."""
     (part,) = parts(setup)
-    model = runner.load(setup)
+    model = runner.placement.load(setup.model)
     countdown = task.make(part.task)
     problems = list(islice(countdown.problems(), setup.repeats))
     prompts = [read_prompt(model, countdown.messages(problem)) for problem in problems]
@@ -77,22 +67,15 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
                 spent = time.perf_counter() - start
                 if number:
                     seconds[name].setdefault(str(length), []).append(round(spent, 5))
-    return {"seconds": seconds, "machine": _machine(model), "precision": runner.precision}
+    return {"seconds": seconds, "machine": _machine(model), "precision": runner.placement.precision}
 
 
-def _turn(model: Model, method: Method, length: int) -> Callable[[EncodedPrompt], None]:
+def _turn(model: Model, method: Method, length: int) -> Callable[[EncodedPrompt], object]:
     """A complete decoding run; it reads the texts at the end, so that a GPU has finished by then."""
-    chosen = decoder.make(method.spec)
-    count = VOTES if method.name == APART else 1
-    if method.name == APART:
-        chosen = chosen.inner  # type: ignore[attr-defined]
-    many = [Generation(model, Decoding(chosen.resolved(length), length, seed)) for seed in range(count)]
-
-    def turn(prompt: EncodedPrompt) -> None:
-        for generation in many:
-            generation.outputs([prompt])
-
-    return turn
+    chosen: Any = decoder.make(method.spec)
+    paths = [chosen.inner] * VOTES if method.name == APART else [chosen]
+    many = [Generation(model, Decoding(path.resolved(length), length, seed)) for seed, path in enumerate(paths)]
+    return lambda prompt: [generation.outputs([prompt]) for generation in many]
 
 
 def _machine(model: Model) -> dict[str, Any]:
@@ -113,8 +96,8 @@ def _table(evidence: Evidence, seconds: Seconds) -> Table:
     head = ("method", *(f"L={at}" for at in seconds[PATH]), *(f"paper: {at}" for at in published["lengths"]))
     body = []
     for name, by_length in seconds.items():
-        beside = [f"{value:.2f}" for value in published[PUBLISHED[name]]] if name in PUBLISHED else [MISSING] * 4
-        body.append((LABELS[name], *map(_spread, by_length.values()), *beside))
+        beside = [f"{value:.2f}" for value in published[name]] if name in published else [MISSING] * 4
+        body.append((evidence.label(name), *map(_spread, by_length.values()), *beside))
     count = len(next(iter(seconds[PATH].values())))
     note = f"Medians of {count} problems one at a time, contenders in turn, with the range; {machine['name']}, "
     note += f"torch {machine['torch']}, {machine['threads']} threads."
@@ -123,7 +106,7 @@ def _table(evidence: Evidence, seconds: Seconds) -> Table:
 
 def _plot(evidence: Evidence, seconds: Seconds) -> Plot:
     lines = tuple(
-        (LABELS[name], tuple(_point(length, times) for length, times in by_length.items()))
+        (evidence.label(name), tuple(_point(length, times) for length, times in by_length.items()))
         for name, by_length in seconds.items()
     )
     title = f"{evidence.setup.model} · {evidence.measured['machine']['name']}"

@@ -45,13 +45,9 @@ def find_series(group: Group, spec: str) -> Series | None:
     return Series(spec, {length: group.records[cell] for length, cell in cells.items()}) if cells else None
 
 
-def compare_all(groups: Sequence[Group], baseline: str | None) -> list[Pair]:
-    return [] if baseline is None else [pair for group in groups for pair in compare_with(group, baseline)]
-
-
-def compare_with(group: Group, baseline: str) -> Iterator[Pair]:
-    before = find_series(group, baseline)
-    if before is None:
+def compare_with(group: Group, baseline: str | None) -> Iterator[Pair]:
+    before = baseline and find_series(group, baseline)
+    if not before:
         return
     for series in group.series:
         common = [length for length in series.records if length in before.records]
@@ -77,6 +73,7 @@ def cell_figures(groups: Sequence[Group], pairs: Sequence[Pair] = ()) -> list[di
 
 def _figures(group: Group, series: Series, length: int) -> dict[str, Any]:
     result, records = series.results[length], series.records[length]
+    score = result.estimate("score")
     curve = pass_curve(records) if series.samples == 1 else {}
     return {
         "model": group.model,
@@ -91,8 +88,8 @@ def _figures(group: Group, series: Series, length: int) -> dict[str, Any]:
         "failed": result.failed,
         "accuracy": result.accuracy.value,
         "error": result.accuracy.error,
-        "score": result.parts.value,
-        "score_error": result.parts.error,
+        "score": score.value,
+        "score_error": score.error,
         **result.cost,
         "pass": {str(k): estimate.value for k, estimate in curve.items()} if len(curve) > 1 else {},
     }

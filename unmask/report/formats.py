@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,9 @@ from unmask.report.tables import BEST, SECOND, Table, TableCell
 _STYLES = {BEST: "bold", SECOND: "underline"}
 
 
-def terminal(tables: Sequence[Table], console: Console) -> None:
+def terminal(tables: Sequence[Table]) -> None:
+    """At the terminal's own width; into a pipe or a file, as wide as the tables."""
+    console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 400)
     for table in tables:
         shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for place, name in enumerate(table.head):
@@ -31,11 +34,6 @@ def terminal(tables: Sequence[Table], console: Console) -> None:
         for note in table.notes:
             console.print(Text(visible(note), "dim"))
         console.print()
-
-
-def console(wide: bool) -> Console:
-    """A terminal at its own width; for a pipe or a file, as wide as the tables."""
-    return Console(highlight=False, soft_wrap=False, width=400 if wide else None)
 
 
 def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:

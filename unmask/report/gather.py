@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Literal
+from operator import attrgetter
+from statistics import fmean
+from typing import Any, Literal, TypeVar
 
 from unmask.errors import UnmaskError
+from unmask.policies.choice import by_majority
 from unmask.report import labels
-from unmask.report.statistics import Estimate, across, estimate, majority, pass_at_k
+from unmask.report.statistics import Estimate, across, estimate, pass_at_k
 from unmask.runs.record import Cell, Record
 from unmask.runs.store import Run
 
 Quantity = Literal["right", "score"]  # whole answers, or their parts where a task counts those
+Item = TypeVar("Item")
 COSTS = ("rows", "distinct", "positions")
 
 
@@ -34,12 +37,8 @@ class Result:
     def accuracy(self) -> Estimate:
         return estimate(self.right)
 
-    @cached_property
-    def parts(self) -> Estimate:
-        return estimate(self.score)
-
     def estimate(self, quantity: Quantity) -> Estimate:
-        return self.accuracy if quantity == "right" else self.parts
+        return self.accuracy if quantity == "right" else estimate(self.score)
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ class Series:
         return mean_by_problem(self._values(lengths, quantity))
 
     def mean_cost(self, unit: str = "rows") -> float:
-        costs = [result.cost[unit] for result in self.results.values()]
-        return math.fsum(costs) / len(costs)
+        return fmean(result.cost[unit] for result in self.results.values())
 
     def _values(self, lengths: Iterable[int], quantity: Quantity) -> list[Mapping[str, float]]:
         whole = self.records.keys() >= set(lengths)
@@ -103,10 +101,16 @@ class Group:
 
 def gather(runs: Iterable[Run]) -> list[Group]:
     """All records of some runs, in an order that does not depend on theirs; the cheapest decoder comes first."""
-    groups: dict[tuple[str, str], dict[Cell, list[Record]]] = {}
-    for record in _distinct_records(runs):
-        groups.setdefault((record.model, record.task), {}).setdefault(record.cell, []).append(record)
-    return [_group(model, task, records) for (model, task), records in sorted(groups.items())]
+    groups = grouped(_distinct_records(runs), attrgetter("model", "task"))
+    return [_group(*name, grouped(records, attrgetter("cell"))) for name, records in sorted(groups.items())]
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Any]) -> dict[Any, list[Item]]:
+    """Groups and their members are in the order of the items."""
+    groups: dict[Any, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def _group(model: str, task: str, records: Mapping[Cell, list[Record]]) -> Group:
@@ -123,19 +127,16 @@ def _group(model: str, task: str, records: Mapping[Cell, list[Record]]) -> Group
 
 
 def result_of(records: Sequence[Record]) -> Result:
-    graded = [record for record in records if record.error is not None or record.right is not None]
-    right = _problem_means((record.problem, float(_is_right(record))) for record in graded)
-    score = _problem_means((record.problem, _score(record)) for record in graded)
+    graded = _graded(records)
+    right, score = _problem_means(graded, _is_right), _problem_means(graded, _score)
     failed = sum(record.error is not None for record in records)
     return Result(right, score, _mean_costs(records, 1.0), len(records), failed)
 
 
 def result_of_votes(records: Sequence[Record]) -> Result:
     """Each seed's samples of a problem vote, as `vote(n, …)` under that seed would; failures have no vote."""
-    polls: dict[tuple[str, int], list[Record]] = {}
-    for record in records:
-        polls.setdefault((record.problem, record.seed), []).append(record)
-    elected = [_elected(sorted(poll, key=lambda record: record.sample)) for poll in polls.values()]
+    polls = grouped(records, attrgetter("problem", "seed"))
+    elected = [_elected(sorted(poll, key=attrgetter("sample"))) for poll in polls.values()]
     return replace(result_of(elected), cost=_mean_costs(records, len(records) / len(polls)))
 
 
@@ -143,7 +144,8 @@ def _elected(poll: Sequence[Record]) -> Record:
     able = [record for record in poll if record.error is None]
     if not able:
         return poll[0]
-    return able[majority([record.text if record.key is None else record.key for record in able])]
+    keys = [record.text if record.key is None else record.key for record in able]
+    return able[by_majority([0.0] * len(able), keys)]  # as in the `vote` decoder
 
 
 def pass_curve(records: Sequence[Record]) -> dict[int, Estimate]:
@@ -153,13 +155,10 @@ def pass_curve(records: Sequence[Record]) -> dict[int, Estimate]:
 
 def passes(records: Sequence[Record]) -> dict[int, dict[str, float]]:
     """By k and problem, the chance that at least one of k of its draws is right."""
-    draws: dict[str, list[bool]] = {}
-    for record in records:
-        if record.error is not None or record.right is not None:
-            draws.setdefault(record.problem, []).append(_is_right(record))
+    draws = grouped(_graded(records), attrgetter("problem"))
     most = min(map(len, draws.values()), default=0)
     return {
-        k: {problem: pass_at_k(len(drawn), sum(drawn), k) for problem, drawn in draws.items()}
+        k: {problem: pass_at_k(len(drawn), sum(map(_is_right, drawn)), k) for problem, drawn in draws.items()}
         for k in sorted({2**i for i in range(most.bit_length())} | ({most} if most else set()))
     }
 
@@ -176,6 +175,10 @@ def natural(text: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
 
 
+def _graded(records: Iterable[Record]) -> list[Record]:
+    return [record for record in records if record.error is not None or record.right is not None]
+
+
 def _is_right(record: Record) -> bool:
     return record.error is None and bool(record.right)
 
@@ -184,17 +187,14 @@ def _score(record: Record) -> float:
     return float(_is_right(record)) if record.error is not None or record.score is None else float(record.score)
 
 
-def _problem_means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for problem, value in pairs:
-        values.setdefault(problem, []).append(value)
-    return {problem: math.fsum(drawn) / len(drawn) for problem, drawn in values.items()}
+def _problem_means(records: Iterable[Record], value: Callable[[Record], float]) -> dict[str, float]:
+    return {problem: fmean(map(value, drawn)) for problem, drawn in grouped(records, attrgetter("problem")).items()}
 
 
 def _mean_costs(records: Sequence[Record], times: float) -> dict[str, float]:
     """The mean over problems, with a problem's draws averaged; the cost of a failure is not known."""
     known = [record for record in records if record.error is None]
-    means = {unit: _problem_means((each.problem, float(getattr(each.cost, unit))) for each in known) for unit in COSTS}
+    means = {unit: _problem_means(known, attrgetter(f"cost.{unit}")) for unit in COSTS}
     return {unit: (estimate(values).value or 0.0) * times for unit, values in means.items()}
 
 

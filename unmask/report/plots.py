@@ -8,11 +8,13 @@ from typing import Any
 
 from unmask.report import labels
 from unmask.report.figures import points_with_errors, render
-from unmask.report.gather import Group, Quantity, Series
-from unmask.report.statistics import Estimate
+from unmask.report.gather import Group, Quantity, Series, grouped
+from unmask.report.statistics import Difference, Estimate
 from unmask.report.tables import pass_curves
 
 ROWS = "rows (NFE ÷ L)"
+INTERVAL = 1.96  # standard errors to either side: 95 %
+SPREAD = 0.7  # of a row's height in a forest plot, shared by its marks
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,7 @@ def _group_plots(group: Group, number: int) -> Iterator[Plot]:
 
 def _sweeps(swept: Iterable[Series]) -> Iterator[Curve]:
     """At a single length, a line joins the settings of one decoder that differ in cost alone; the cheapest is first."""
-    families: dict[str, list[Series]] = {}
-    for series in swept:
-        families.setdefault(_family(series), []).append(series)
-    for family, members in families.items():
+    for family, members in grouped(swept, _family).items():
         label = family if len(members) > 1 else members[0].label
         yield label, tuple(point for series in members for point in points_by_rows(series))
 
@@ -85,9 +84,7 @@ def _known(pairs: Iterable[tuple[float, Estimate]]) -> tuple[Point, ...]:
 
 
 def curve_lines(curves: Mapping[str, Mapping[int, Estimate]]) -> tuple[Curve, ...]:
-    return tuple(
-        (label, tuple(Point(float(k), value) for k, value in curve.items())) for label, curve in curves.items()
-    )
+    return tuple((label, _known(curve.items())) for label, curve in curves.items())
 
 
 def draw(plot: Plot, kind: str) -> bytes:
@@ -150,3 +147,30 @@ def describe(plot: Plot) -> str:
         figures = ", ".join(f"{100 * (point.estimate.value or 0):.1f} % at {point.x:g}" for point in points)
         lines.append(f"{label}: {figures}")
     return f"{plot.title}, accuracy against {plot.x}. " + "; ".join(lines)
+
+
+def forest(rows: Mapping[str, Mapping[str, Difference]], kind: str, title: str, axis: str) -> bytes:
+    """Differences with their intervals: a row per rival, a mark per series and a line at zero; as `svg` or `png`."""
+    series = list(dict.fromkeys(name for row in rows.values() for name in row))
+
+    def paint(figure: Any) -> None:
+        axes = figure.subplots()
+        axes.axvline(0, color="#808080", linewidth=1, linestyle="--")
+        for place, name in enumerate(series):
+            marks = {height: row[name] for height, row in enumerate(rows.values()) if name in row}
+            shift = SPREAD * ((place + 0.5) / len(series) - 0.5)
+            points_with_errors(
+                axes,
+                place,
+                labels.visible(name),
+                [100 * mark.value for mark in marks.values()],
+                [height + shift for height in marks],
+                xerr=[100 * INTERVAL * (mark.error or 0.0) for mark in marks.values()],
+            )
+        axes.set_yticks(range(len(rows)), list(map(labels.visible, rows)))
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_title(labels.visible(title), fontsize=10, loc="left")
+        axes.set_xlabel(f"{axis}  (95 % interval)")
+        figure.legend(loc="outside lower left", ncols=min(5, len(series)))
+
+    return render(paint, (7.2, 1.6 + 0.5 * len(rows)), kind, layout="constrained")

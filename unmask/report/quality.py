@@ -7,15 +7,18 @@ candidates of both kinds, and its error is over problems.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from os import PathLike
+from statistics import fmean
 from typing import Literal
 
 import numpy as np
 
 from unmask.errors import UnmaskError
 from unmask.report.figures import keep, kind_of
+from unmask.report.gather import grouped
 from unmask.report.plots import Plot, Point, draw
 from unmask.report.statistics import Estimate, estimate
 from unmask.report.tables import MISSING, Table
@@ -36,71 +39,49 @@ class Quality:
     right: Estimate  # the share of candidates that are right, over all problems
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of a right and a wrong candidate, of one problem."""
-
-    won: float
-    pairs: int
-
-    def __add__(self, other: Pairs) -> Pairs:
-        return Pairs(self.won + other.won, self.pairs + other.pairs)
-
-
-Searches = Mapping[tuple[str, int, int], list[Candidate]]  # by problem, block and step
-
-
 def qualities(candidates: Iterable[Candidate], label: Label = "right") -> list[Quality]:
     """Of every likelihood, for all blocks together and for each block.
 
     The label says whether a candidate's completion is right, or with `finished` whether low-confidence completes it
     to a right answer.
     """
-    searches: dict[tuple[str, int, int], list[Candidate]] = {}
-    for candidate in candidates:
+    every = list(candidates)
+    for candidate in every:
         if getattr(candidate, label) is None:
             raise UnmaskError(f"problem {candidate.problem!r} has no {label!r} label: record it with finish=True")
-        searches.setdefault((candidate.problem, candidate.block, candidate.step), []).append(candidate)
-    if not searches:
+    if not every:
         raise UnmaskError("there are no candidates to compare")
-    blocks = sorted({block for _, block, _ in searches})
-    return [quality for block in (None, *blocks) for quality in _of_block(searches, block, label)]
+    blocks = grouped(every, attrgetter("block"))
+    measured = [_of_block(every, None, label), *(_of_block(blocks[block], block, label) for block in sorted(blocks))]
+    return [quality for of_block in measured for quality in of_block]
 
 
-def _of_block(searches: Searches, block: int | None, label: Label) -> Iterable[Quality]:
-    chosen = {name: drawn for name, drawn in searches.items() if block is None or name[1] == block}
-    right: dict[str, list[bool]] = {}
-    for (problem, _, _), drawn in chosen.items():
-        right.setdefault(problem, []).extend(bool(getattr(candidate, label)) for candidate in drawn)
-    base = estimate({problem: sum(labels) / len(labels) for problem, labels in right.items()})
-    pairs = {score: _by_problem(chosen, score, label) for score in SCORES}
-    shares = {score: {name: each.won / each.pairs for name, each in counts.items()} for score, counts in pairs.items()}
+def _of_block(candidates: Iterable[Candidate], block: int | None, label: Label) -> Iterable[Quality]:
+    problems = grouped(candidates, attrgetter("problem"))
+    right = estimate([fmean(map(attrgetter(label), drawn)) for drawn in problems.values()])
+    counts = {score: {name: _pairs(drawn, score, label) for name, drawn in problems.items()} for score in SCORES}
+    shares = {score: {name: won / n for name, (won, n) in each.items() if n} for score, each in counts.items()}
     for score in SCORES:
         lead = estimate([share - shares[BASELINE][problem] for problem, share in shares[score].items()])
-        count = sum(each.pairs for each in pairs[score].values())
-        yield Quality(score, block, estimate(shares[score]), lead, len(right), count, base)
+        pairs = sum(n for _, n in counts[score].values())
+        yield Quality(score, block, estimate(shares[score]), lead, len(problems), pairs, right)
 
 
-def _by_problem(searches: Searches, score: str, label: Label) -> dict[str, Pairs]:
-    """The pairs of each problem that has any."""
-    by_problem: dict[str, Pairs] = {}
-    for (problem, _, _), drawn in searches.items():
-        scores = [_value(candidate.scores[score]) for candidate in drawn]
-        pairs = rank([bool(getattr(candidate, label)) for candidate in drawn], scores)
-        if pairs.pairs:
-            by_problem[problem] = by_problem.get(problem, Pairs(0.0, 0)) + pairs
-    return by_problem
+def _pairs(candidates: Iterable[Candidate], score: str, label: Label) -> tuple[float, int]:
+    """The sums of `rank` over the searches of one problem."""
+    won, pairs = 0.0, 0
+    for drawn in grouped(candidates, attrgetter("block", "step")).values():
+        scores = [-np.inf if (value := each.scores[score]) is None else value for each in drawn]
+        counts = rank([bool(getattr(each, label)) for each in drawn], scores)
+        won, pairs = won + counts[0], pairs + counts[1]
+    return won, pairs
 
 
-def rank(right: Sequence[bool], scores: Sequence[float]) -> Pairs:
+def rank(right: Sequence[bool], scores: Sequence[float]) -> tuple[float, int]:
     """The number of pairs in which the right candidate has the higher score, ties counting half, and of all pairs."""
     values, good = np.asarray(scores, dtype=np.float64), np.asarray(right, dtype=bool)
     above, below = values[good][:, None], values[~good][None]
-    return Pairs(float((above > below).sum() + 0.5 * (above == below).sum()), int(good.sum() * (~good).sum()))
-
-
-def _value(score: float | None) -> float:
-    return -np.inf if score is None else score
+    return float((above > below).sum() + 0.5 * (above == below).sum()), int(good.sum() * (~good).sum())
 
 
 def quality_table(measured: Sequence[Quality], title: str = "right above wrong") -> Table:

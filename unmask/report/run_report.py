@@ -12,21 +12,17 @@ from typing import Any
 
 from unmask.errors import UnmaskError
 from unmask.report import formats, webpage
-from unmask.report.compare import Pair, cell_figures, choose_baseline, compare_all
+from unmask.report.compare import Pair, cell_figures, choose_baseline, compare_with
 from unmask.report.gather import Group, gather
 from unmask.report.plots import Plot, draw, report_plots
 from unmask.report.tables import Table, report_tables
+from unmask.runs.decoding import Decoding
+from unmask.runs.placement import Placement
 from unmask.runs.store import Run, read_run
 
-USUAL: dict[str, Any] = {
-    "metric": "ours",
-    "guidance": 0.0,
-    "suppress": False,
-    "early_end": False,
-    "cache": "none",
-    "stop": [],
-    "precision": "highest",
-}
+CELL = ("decoder", "length", "seed")  # of a cell, not of a run
+SETTINGS = {name: value for name, value in Decoding().to_dict().items() if name not in CELL}
+USUAL: dict[str, Any] = {"metric": "ours", **SETTINGS, "precision": Placement().precision}
 APPROXIMATE = {"early_end": "Early end", "cache": "A cache"}
 
 
@@ -41,7 +37,7 @@ class RunReport:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        return compare_all(self.groups, self.baseline)
+        return [pair for group in self.groups for pair in compare_with(group, self.baseline)]
 
     @cached_property
     def tables(self) -> list[Table]:

@@ -6,7 +6,7 @@ differ; a node shows the best score.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -74,17 +74,14 @@ class Tree:
 
 def read_tree(trace: Trace, beside: Trace | None = None, judge: Judge | None = None) -> Tree:
     try:
-        return _read(Reader(trace), None if beside is None else Reader(beside), judge)
+        reader = Reader(trace)
+        searches, answer = reader.searches(), trace.end["texts"][trace.end["chosen"]]
+        if judge is not None:
+            searches[-1] = _judged(searches[-1], reader, judge)
+        other = None if beside is None else _beside(Reader(beside), reader, searches, judge)
+        return Tree(reader.title, trace.header["prompt"], answer, tuple(searches), other)
     except (KeyError, IndexError, TypeError) as error:
         raise UnmaskError(f"the trace is incomplete or damaged: {type(error).__name__} {error}") from None
-
-
-def _read(reader: Reader, beside: Reader | None, judge: Judge | None) -> Tree:
-    searches, trace = reader.searches(), reader.trace
-    if judge is not None:
-        searches[-1] = _judged(searches[-1], reader, judge)
-    other = None if beside is None else _beside(beside, reader, searches, judge)
-    return Tree(reader.title, trace.header["prompt"], trace.end["texts"][trace.end["chosen"]], tuple(searches), other)
 
 
 class Reader:
@@ -219,11 +216,3 @@ def _met(search: SearchStep, final: Sequence[int], reader: Reader) -> str:
     if not same:
         return "never drawn"
     return "kept" if any(node.kept for node in same) else "pruned"
-
-
-def children(tree: Tree, search: int, parent: int | None) -> Iterator[tuple[int, Node]]:
-    """The children of one node of the previous search, with their places."""
-    if search < len(tree.searches):
-        for place, node in enumerate(tree.searches[search].nodes):
-            if node.parent == parent:
-                yield place, node

@@ -11,8 +11,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from unmask.policies.choice import by_majority
-
 RESAMPLES = 2000
 LEVEL = 0.95  # of the bootstrap's interval
 GRAIN = 100_000  # shares of draws have smaller denominators
@@ -101,11 +99,6 @@ def pass_at_k(n: int, right: int, k: int) -> float:
         return 1.0
     few, many = sorted((right, k))  # the ratio is the same with c and k exchanged
     return -math.expm1(math.fsum(math.log1p(-many / i) for i in range(n - few + 1, n + 1)))
-
-
-def majority(keys: Sequence[str]) -> int:
-    """The sample that wins the vote: the first with the commonest key, as in the `vote` decoder."""
-    return by_majority([0.0] * len(keys), keys)
 
 
 def mcnemar(better: int, worse: int) -> float:

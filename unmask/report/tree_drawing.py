@@ -14,10 +14,11 @@ from unmask.errors import UnmaskError
 from unmask.report import tree_layout as style
 from unmask.report.figures import render
 from unmask.report.labels import visible
-from unmask.report.search_tree import Tree, children
+from unmask.report.search_tree import Tree
 from unmask.report.tree_layout import Box, Layout, Look, heads, hundredths, lay_out, scored
 
 MOST = 12  # searches in one picture
+FONT: Any = {"size": style.SIZE, "va": "top", "family": "DejaVu Sans Mono"}
 
 
 def tree_image(tree: Tree, kind: str) -> bytes:
@@ -43,9 +44,10 @@ def describe(tree: Tree, width: int = 100) -> str:
 
 
 def _branches(tree: Tree, search: int, parent: int | None, indent: str) -> Iterator[str]:
-    nodes = list(children(tree, search, parent))
-    for place, node in nodes:
-        final = place == nodes[-1][0]
+    nodes = tree.searches[search].nodes if search < len(tree.searches) else ()
+    children = [(place, node) for place, node in enumerate(nodes) if node.parent == parent]
+    for place, node in children:
+        final = place == children[-1][0]
         sign = "●" if node.chosen else "○" if node.kept else "·"
         count = f"×{node.count}" if node.count > 1 else ""
         facts = " ".join(word for word in (scored(node), count, style.MARKS[node.right]) if word)
@@ -66,7 +68,7 @@ def _paint(figure: Any, layout: Layout) -> None:
     for number, (search, column) in enumerate(zip(tree.searches, layout.columns, strict=True)):
         head, counts = heads(number, search)
         _write(axes, column[0].x, style.EDGE + 2 * style.LINE, head, weight="bold")
-        _write(axes, column[0].x, style.EDGE + 3 * style.LINE, counts, colour="#606060")
+        _write(axes, column[0].x, style.EDGE + 3 * style.LINE, counts, color="#606060")
     _arrows(axes, layout)
     for box in (layout.root, *(box for column in layout.columns for box in column), *layout.lane):
         _draw_box(axes, box)
@@ -103,10 +105,10 @@ def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], look
 def _draw_box(axes: Any, box: Box) -> None:
     _frame(axes, box.x, box.y, box.width, box.height, box.look)
     y = box.y + style.PAD
-    _write(axes, box.x + style.PAD, y, box.head, weight="bold", colour=box.look.ink)
-    _write(axes, box.x + box.width - style.PAD, y, box.note, colour=box.look.ink, align="right")
+    _write(axes, box.x + style.PAD, y, box.head, weight="bold", color=box.look.ink)
+    _write(axes, box.x + box.width - style.PAD, y, box.note, color=box.look.ink, ha="right")
     for number, line in enumerate(box.lines, 1):
-        _write(axes, box.x + style.PAD, y + number * style.LINE, line, colour=box.look.ink)
+        _write(axes, box.x + style.PAD, y + number * style.LINE, line, color=box.look.ink)
 
 
 def _frame(axes: Any, x: float, y: float, width: float, height: float, look: Look) -> None:
@@ -122,22 +124,12 @@ def _legend(axes: Any, layout: Layout) -> None:
     x, y = style.EDGE, layout.height - style.EDGE - 3 * style.LINE
     for look, words in style.LEGEND:
         _frame(axes, x, y + 1, 14.0, style.LINE - 2, look)
-        _write(axes, x + 19, y, words, colour="#404040")
+        _write(axes, x + 19, y, words, color="#404040")
         x += 19 + (len(words) + 3) * style.CHAR
     for number, words in enumerate(style.NOTES, 1):
-        _write(axes, style.EDGE, y + number * style.LINE + 2, words, colour="#404040")
+        _write(axes, style.EDGE, y + number * style.LINE + 2, words, color="#404040")
 
 
-def _write(
-    axes: Any,
-    x: float,
-    y: float,
-    text: str,
-    *,
-    size: float = style.SIZE,
-    align: str = "left",
-    colour: str = "#000000",
-    weight: str = "normal",
-) -> None:
+def _write(axes: Any, x: float, y: float, text: str, **font: Any) -> None:
     if text:
-        axes.text(x, y, text, size=size, ha=align, va="top", color=colour, weight=weight, family="DejaVu Sans Mono")
+        axes.text(x, y, text, **FONT | font)

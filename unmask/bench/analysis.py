@@ -30,7 +30,7 @@ RATIOS = (
 )
 
 
-def summary(cases: Sequence[Case], shape: Shape, peak: float) -> dict[str, Any]:
+def analyze(cases: Sequence[Case], shape: Shape, peak: float) -> dict[str, Any]:
     measured = [case for case in cases if case.runs]
     by_name = {case.name: case for case in measured}
     return {

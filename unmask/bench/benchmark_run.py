@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 
+from unmask.bench.analysis import analyze
 from unmask.bench.cases import Case, Plan, Sizes
 from unmask.bench.contenders import CONTENDERS, SURE, threshold
 from unmask.bench.instruments import agreement
 from unmask.bench.measurement import Measurement, allocated, measure, peak
 from unmask.bench.replay import observe
 from unmask.bench.subject import Subject
-from unmask.bench.summary import summary
 from unmask.decoders import OrderTokenSearch
 from unmask.errors import UnmaskError
 from unmask.version import __version__
@@ -31,7 +31,7 @@ FORMAT, VERSION = "unmask-bench", 1
 
 
 @dataclass
-class Runner:
+class BenchmarkRun:
     plan: Plan
     subject: Subject
     show: Callable[[str], None] = lambda line: None
@@ -66,7 +66,7 @@ class Runner:
         return self.results()
 
     def results(self) -> dict[str, Any]:
-        return self.about | summary(self.cases, self.subject.network.module.shape, self.about["peak"]["flops"])
+        return self.about | analyze(self.cases, self.subject.network.module.shape, self.about["peak"]["flops"])
 
     def _measure_all(self, cases: Sequence[Case], patience: float = math.inf) -> None:
         """Round by round, so that all cases meet the same conditions."""
