@@ -16,7 +16,7 @@ from unmask.cli.run_options import one_of, repeatable
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, Experiment, find, reproduction
 from unmask.experiments.archive import pack_folder
-from unmask.experiments.estimate import PlannedCell, duration, plan, totals
+from unmask.experiments.estimate import duration, plan, totals
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup, setup_for
 from unmask.report import formats
@@ -43,17 +43,11 @@ def reproduce(
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Problems per benchmark.")] = None,
     length: Annotated[list[int] | None, repeatable("--length", "-l", metavar="N", help="Other lengths")] = None,
     benchmark: Annotated[list[str] | None, repeatable("--benchmark", metavar="NAME", help="Only this one")] = None,
-    method: Annotated[
-        list[str] | None, repeatable("--method", metavar="NAME", help="Only this row, such as ots")
-    ] = None,
-    grid: Annotated[
-        bool,
-        typer.Option("--grid", help="table-1: also choose K and τ, on other problems than the tested ones."),
-    ] = False,
+    method: Annotated[list[str] | None, repeatable("--method", metavar="NAME", help="Only this row of tables")] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="table-1: also choose K and τ, on untested problems.")] = False,
     samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Draws for pass@k.")] = None,
     compact: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Also pack each experiment's records, without texts, into one file."),
+        Path | None, typer.Option(metavar="DIR", help="Also pack each experiment's records, without texts, in a file.")
     ] = None,
     data_: run_options.DataFolder = None,
     prompts: run_options.Wording = None,
@@ -76,16 +70,8 @@ def reproduce(
       unmask reproduce table-1 --model GSAI-ML/LLaDA-8B-Instruct --plan
     """
     experiments = _experiments(names or [], all_)
-    setup = setup_for(
-        model,
-        quick=quick,
-        limit=limit,
-        lengths=length or (),
-        benchmarks=benchmark or (),
-        samples=samples,
-        methods=method or (),
-        grid=grid,
-    )
+    lists: dict[str, Any] = {"lengths": length, "benchmarks": benchmark, "methods": method}
+    setup = setup_for(model, quick=quick, limit=limit, samples=samples, grid=grid, **lists)
     if data_ is not None:
         data.use(data_)
     chosen = Placement(**placement)
@@ -93,9 +79,9 @@ def reproduce(
         _show_plan(experiments, setup, chosen.chosen_device, json)
         return
     allowed = {"prompts": prompts, "allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
+    local = engine == "local"
     with board() as watch:
-        machine = make_engine(engine, workers, address)
-        runner = Runner(machine, chosen, here=engine == "local", retry=retry, watch=watch, **allowed)
+        runner = Runner(make_engine(engine, workers, address), chosen, local, retry=retry, watch=watch, **allowed)
         results = [_run(each, setup, out / each.name, runner, compact, json) for each in experiments]
     if json:
         print(jsons.dumps({"experiments": results}, ensure_ascii=False, allow_nan=False))
@@ -143,12 +129,11 @@ def _show_plan(experiments: list[Experiment], setup: Setup, device: str, as_json
         print(jsons.dumps({"device": device, "cells": list(map(asdict, cells)), **total}, ensure_ascii=False))
         return
     head = ("experiment", "benchmark", "method", "length", "problems", "draws", "rows", "time")
+    body = []
+    for cell in cells:
+        counts = (str(cell.length), str(cell.problems), str(cell.draws), f"{cell.rows:,}", duration(cell.hours))
+        body.append((cell.experiment, cell.benchmark, cell.method, *counts))
     title = f"{len(cells)} cells, {total['rows']:,} rows, about {duration(total['hours'])} of one {device} device"
     note = "An upper bound: identical rows of a problem are computed once."
-    table = Table.of("timing", title, head, map(_planned, cells), [note])
+    table = Table.of("timing", title, head, body, [note])
     formats.terminal([table])
-
-
-def _planned(cell: PlannedCell) -> tuple[str, ...]:
-    counts = (str(cell.length), str(cell.problems), str(cell.draws), f"{cell.rows:,}", duration(cell.hours))
-    return (cell.experiment, cell.benchmark, cell.method, *counts)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from operator import attrgetter
 from typing import Any
@@ -106,15 +106,12 @@ class Evidence:
         chosen = self.benchmarks if benchmarks is None else benchmarks
         return mean_difference([self._compare(benchmark, before, after, quantity, length) for benchmark in chosen])
 
-    def _compare(self, *key: Any) -> Comparison | None:
-        if key not in self._comparisons:
-            benchmark, before, after, quantity, length = key
+    @cached_property
+    def _compare(self) -> Callable[..., Comparison | None]:
+        @cache  # tables, figures and claims share the comparisons, and their bootstrap takes time
+        def compared(benchmark: str, before: str, after: str, quantity: Quantity, length: int | None) -> Any:
             lengths = self.groups[benchmark].lengths if length is None else [length]
             pair = [self.series(benchmark, method) for method in (before, after)]
-            values = [series.by_problem(lengths, quantity) if series else {} for series in pair]
-            self._comparisons[key] = compare(*values)
-        return self._comparisons[key]
+            return compare(*(series.by_problem(lengths, quantity) if series else {} for series in pair))
 
-    @cached_property
-    def _comparisons(self) -> dict[tuple[Any, ...], Comparison | None]:
-        return {}  # tables, figures and claims share them, and their bootstrap takes time
+        return compared

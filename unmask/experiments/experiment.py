@@ -36,13 +36,9 @@ def judge(text: str, names: str, difference: Difference | None, missing: str = "
     """The claim that a difference is above 0."""
     if difference is None:
         return Claim(text, "not asked", missing)
-    return Claim(text, _outcome(difference), ": ".join(filter(None, (names, describe(difference)))))
-
-
-def _outcome(difference: Difference) -> Outcome:
-    if difference.p > ALPHA or difference.value == 0:
-        return "not decided"
-    return "holds" if difference.value > 0 else "does not hold"
+    decided = difference.p <= ALPHA and difference.value != 0
+    outcome = "not decided" if not decided else "holds" if difference.value > 0 else "does not hold"
+    return Claim(text, outcome, ": ".join(filter(None, (names, describe(difference)))))
 
 
 def above(evidence: Evidence, text: str, after: str, before: str, benchmarks: Sequence[str] | None = None) -> Claim:

@@ -49,15 +49,10 @@ def _pack(candidate: Candidate) -> list[Any]:
     return [*place, candidate.kept, scores, candidate.right]
 
 
-def _unpack(fields: list[Any]) -> Candidate:
-    problem, step, block, parent, draw, kept, scores, right = fields
-    return Candidate(problem, step, block, parent, draw, kept, scores, "", right, None)
-
-
 def findings(evidence: Evidence) -> Findings:
     tables, claims, plots = [], [], []
     for benchmark, candidates in evidence.measured.items():
-        measured = qualities(map(_unpack, candidates))
+        measured = qualities(Candidate(*fields, text="", right=right, finished=None) for *fields, right in candidates)
         tables.append(quality_table(measured, f"{evidence.title(benchmark)} · right above wrong, AUC"))
         claims.append(_claim(evidence.shown(benchmark), measured))
         title = f"{evidence.setup.model} · {evidence.setup.tasks[benchmark]}"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from unmask.errors import UnmaskError, nearest
 from unmask.tasks import Metric
 
-BENCHMARKS = ("GSM8K", "MATH500", "Countdown", "HumanEval", "MBPP", "Sudoku")
 PROBLEMS = {"GSM8K": 1319, "MATH500": 500, "Countdown": 256, "HumanEval": 164, "MBPP": 500, "Sudoku": 256}
+BENCHMARKS = tuple(PROBLEMS)
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,10 @@ def setup_for(
     *,
     quick: bool = False,
     limit: int | None = None,
-    lengths: Sequence[int] = (),
-    benchmarks: Sequence[str] = (),
+    lengths: Sequence[int] | None = None,
+    benchmarks: Sequence[str] | None = None,
     samples: int | None = None,
-    methods: Sequence[str] = (),
+    methods: Sequence[str] | None = None,
     grid: bool = False,
 ) -> Setup:
     """The embedded model has its own; every other model gets the paper's."""
@@ -118,10 +118,10 @@ def setup_for(
         setup = replace(setup, axis=tuple(lengths), tabled=tuple(lengths), own=own)
     if samples is not None:
         setup = replace(setup, samples=samples)
-    for wanted in benchmarks:
+    for wanted in benchmarks or ():
         if wanted not in BENCHMARKS:
             raise UnmaskError(f"the paper has no benchmark {wanted!r}: {nearest(wanted, BENCHMARKS)}")
-    return replace(setup, benchmarks=tuple(benchmarks) or setup.benchmarks, methods=tuple(methods))
+    return replace(setup, benchmarks=tuple(benchmarks or setup.benchmarks), methods=tuple(methods or ()))
 
 
 def _small(setup: Setup) -> Setup:

@@ -102,7 +102,9 @@ class Group:
 def gather(runs: Iterable[Run]) -> list[Group]:
     """All records of some runs, in an order that does not depend on theirs; the cheapest decoder comes first."""
     groups = grouped(_distinct_records(runs), attrgetter("model", "task"))
-    return [_group(*name, grouped(records, attrgetter("cell"))) for name, records in sorted(groups.items())]
+    return [
+        _group(model, task, grouped(records, attrgetter("cell"))) for (model, task), records in sorted(groups.items())
+    ]
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Any]) -> dict[Any, list[Item]]:

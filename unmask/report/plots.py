@@ -79,7 +79,7 @@ def points_by_length(series: Series, quantity: Quantity = "right") -> tuple[Poin
     return _known((length, result.estimate(quantity)) for length, result in series.results.items())
 
 
-def _known(pairs: Iterable[tuple[float, Estimate]]) -> tuple[Point, ...]:
+def _known(pairs: Iterable[tuple[int | float, Estimate]]) -> tuple[Point, ...]:
     return tuple(Point(float(x), estimate) for x, estimate in pairs if estimate.value is not None and x > 0)
 
 

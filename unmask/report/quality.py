@@ -51,9 +51,8 @@ def qualities(candidates: Iterable[Candidate], label: Label = "right") -> list[Q
             raise UnmaskError(f"problem {candidate.problem!r} has no {label!r} label: record it with finish=True")
     if not every:
         raise UnmaskError("there are no candidates to compare")
-    blocks = grouped(every, attrgetter("block"))
-    measured = [_of_block(every, None, label), *(_of_block(blocks[block], block, label) for block in sorted(blocks))]
-    return [quality for of_block in measured for quality in of_block]
+    blocks = {None: every, **dict(sorted(grouped(every, attrgetter("block")).items()))}
+    return [quality for block, drawn in blocks.items() for quality in _of_block(drawn, block, label)]
 
 
 def _of_block(candidates: Iterable[Candidate], block: int | None, label: Label) -> Iterable[Quality]:
@@ -88,14 +87,10 @@ def quality_table(measured: Sequence[Quality], title: str = "right above wrong")
     """The AUC of each likelihood for each block, and its lead over the paper's own."""
     blocks = _blocks(measured)
     by_place = {(each.score, each.block): each for each in measured}
-    body = [
-        (
-            score,
-            *(_figure(by_place[score, block].auc) for block in blocks),
-            _figure(by_place[score, None].lead, signed=True),
-        )
-        for score in dict.fromkeys(each.score for each in measured)
-    ]
+    body = []
+    for score in dict.fromkeys(each.score for each in measured):
+        figures = [_figure(by_place[score, block].auc) for block in blocks]
+        body.append((score, *figures, _figure(by_place[score, None].lead, signed=True)))
     head = ("likelihood", *map(_name, blocks), f"all − {BASELINE}")
     return Table.of("quality", title, head, body, _notes(measured))
 
@@ -144,13 +139,7 @@ def quality_plot(measured: Sequence[Quality], name: str, title: str) -> Plot:
         if each.auc.value is not None:
             points.append(Point(float(blocks.index(each.block)), each.auc))
     counts = {each.block: each.auc.n for each in measured if each.score == BASELINE}
-    return Plot(
-        name,
-        title,
-        "",
-        tuple((score, tuple(points)) for score, points in lines.items()),
-        y="AUC, right above wrong  (± standard error)",
-        level=("chance", 0.5),
-        shares=False,
-        ticks=tuple(f"{_name(block)}\nn={counts[block]}" for block in blocks),
-    )
+    ticks = tuple(f"{_name(block)}\nn={counts[block]}" for block in blocks)
+    curves = tuple((score, tuple(points)) for score, points in lines.items())
+    axis = "AUC, right above wrong  (± standard error)"
+    return Plot(name, title, "", curves, axis, level=("chance", 0.5), shares=False, ticks=ticks)

@@ -128,10 +128,11 @@ def _model_averages(groups: Sequence[Group]) -> Iterable[Table]:
 
 def _parts(title: str, group: Group) -> Table:
     head = ("decoder", *(f"L={length}" for length in group.lengths))
-    results = [(series.label, [series.results.get(length) for length in group.lengths]) for series in group.series]
-    return Table.of(
-        "parts", title, head, [(label, *(each and each.estimate("score") for each in some)) for label, some in results]
-    )
+    body = [
+        (series.label, *(result and result.estimate("score") for result in map(series.results.get, group.lengths)))
+        for series in group.series
+    ]
+    return Table.of("parts", title, head, body)
 
 
 def _paired(title: str, pairs: Sequence[Pair]) -> Table:
