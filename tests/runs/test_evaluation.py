@@ -47,9 +47,9 @@ def test_a_record_holds_what_generate_gives(model: str, undisturbed):
     loaded = unmask.load(model, "cpu")
     countdown = task.make("countdown")
     problems = {problem.id: problem for problem, _ in zip(countdown.problems(), range(9), strict=False)}
-    countdown = [record for record in undisturbed.records if record.task.startswith("countdown")]
-    assert len(countdown) == 27
-    for record in countdown[::5]:
+    records = [record for record in undisturbed.records if record.task.startswith("countdown")]
+    assert len(records) == 27
+    for record in records[::5]:
         messages = countdown.messages(problems[record.problem])
         output = unmask.generate(
             loaded, messages, decoder=record.decoder, length=8, seed=record.seed, key=countdown.key
