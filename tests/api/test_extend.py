@@ -29,6 +29,8 @@ for prompt, output in zip(["abc", "b"], outputs):
     assert alone.rows == output.rows
     assert [tuple(row) for row in list(output.trace.replay())[-1].canvas.tokens.tolist()] == [output.rows[0].ids]
 assert unmask.generate(sharp, "abc", decoder="vote(n=3, inner=right-to-left)").cost.rows == 24
+searched = unmask.generate(sharp, "abc", decoder="ots(beams=2, block=4, likelihood=odd-even)", length=8)
+assert "likelihood=odd-even" in searched.decoder
 ends = task.make("ends-in-d")
 assert all(ends.grade(problem, problem.gold).right and not ends.grade(problem, "").right for problem in ends.problems())
 try:
@@ -56,7 +58,7 @@ def test_the_tutorials_package_is_found_and_decodes(tmp_path: Path):
     info = package / "unmask_right-0.1.dist-info"  # what installing it would leave
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: unmask-right\nVersion: 0.1\n")
-    kinds = ("decoders", "models", "tasks")
+    kinds = ("decoders", "likelihoods", "models", "tasks")
     (info / "entry_points.txt").write_text("".join(f"[unmask.{kind}]\nright = unmask_right\n" for kind in kinds))
     paths = os.pathsep.join([str(package), str(ROOT)])
     subprocess.run([sys.executable, "-c", CHECK], env=os.environ | {"PYTHONPATH": paths}, check=True)
@@ -94,7 +96,7 @@ def test_the_tutorials_package_installs_and_shows_up_in_the_list(tmp_path: Path)
         return subprocess.run(command, env=clean, check=True, cwd=tmp_path, capture_output=True, text=True).stdout
 
     assert "right-to-left: Write the last masks first." in unmask_command("list", "decoders")
-    assert "positions a step" in unmask_command("list", "decoders")
+    assert "positions per step" in unmask_command("list", "decoders")
     said = json.loads(unmask_command("generate", "abc", "--decoder", "right-to-left(quota=2)", "--json"))
     assert said["decoder"] == "right-to-left(quota=2)"
 

@@ -89,13 +89,6 @@ def test_changed_rows_are_put_back_where_they_came_from():
     assert made.put(some, part).tokens.tolist() == [[1, 8], [2, MASK], [3, 7]]
 
 
-def test_rows_are_put_beyond_the_last_too():
-    made = canvas([1], [2], length=1)
-    wider = made.put(torch.tensor([2, 0]), canvas([3], [4], length=1))
-    assert wider.tokens[:, 0].tolist() == [4, 2, 3]
-    assert wider.problem.tolist() == [1, 1, 0]
-
-
 def test_a_column_may_be_named_twice():
     made = canvas([1], length=2)
     at = torch.tensor([[1, 2, 2]])

@@ -137,3 +137,20 @@ def test_a_decoder_without_frames_is_refused(chain: Denoiser):
 
     with pytest.raises(UnmaskError, match="the decoder ended without a frame"):
         decode(Silent(), chain, blank(chain, [[1]], 2))
+
+
+def test_a_decoder_that_leaves_masks_is_refused(chain: Denoiser):
+    class Lazy:
+        choice = "score"
+
+        def __call__(self, rows: Rows) -> Iterator[Frame]:
+            yield rows.frame(1)
+
+        def resolved(self, length: int) -> Lazy:
+            return self
+
+        def rows(self, length: int) -> int:
+            return 0
+
+    with pytest.raises(UnmaskError, match="the decoder ended with 2 masks left: write every slot"):
+        decode(Lazy(), chain, blank(chain, [[1]], 2))

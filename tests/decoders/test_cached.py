@@ -178,6 +178,22 @@ def test_rows_that_share_a_place_part_when_one_begins_its_block_first(keep: str)
             assert torch.equal(mine, theirs[row : row + 1])
 
 
+@every_cache
+def test_a_row_that_advances_alone_leaves_the_place_of_those_set_aside(keep: str):
+    """A place that is shared with a row outside the question is not filled with another text."""
+    canvas = Canvas.blank([[1, 2, 3]], 4, NETWORK.mask_id, dtype=NETWORK.dtype)
+    rows = Rows.start(canvas, cached(NETWORK, keep)).fork(2, 0)
+    rows, at = rows.advance(2)
+    rows.ask(at)
+    token, first = torch.tensor([[1, 2], [1, 2]]), torch.tensor([0])
+    rows = rows.write(at, token, torch.tensor([[True, True], [True, False]]), 1, torch.zeros(2, 2))
+    alone, own = rows.only(first).advance(2)
+    alone.ask(own)
+    rows, at = rows.put(first, alone).advance(2)
+    assert len(set(rows.kept.places.tolist())) == 2  # type: ignore[union-attr]
+    assert rows.ask(at).best[0].shape == (2, 2)
+
+
 def repeatable(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
     """What a graph does, on a CPU: the same run again, into the same place."""
     hidden = run()

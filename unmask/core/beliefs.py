@@ -85,7 +85,7 @@ class Beliefs:
         every = torch.arange(self.shape[0] * self.shape[1], device=self.device)
         chunk = CPU_CHUNK if self.device.type == "cpu" else CHUNK
         some = max(1, chunk // max(self.vocab, wide))
-        # Every chunk is read into one place: small results kept apart would splinter the heap between large ones.
+        # Every chunk is read into one place: small results between large ones would fragment the heap.
         whole: tuple[Tensor, ...] = ()
         for start in range(0, max(1, len(every)), some):
             places = every[start : start + some]

@@ -137,12 +137,9 @@ class Canvas:
         )
 
     def put(self, index: Int[Tensor, " some"], rows: Canvas) -> Canvas:
-        """The inverse of `rows`: these rows at these places, which may lie beyond the last row."""
-        place = torch.arange(max(len(self), int(index.max()) + 1), device=index.device).clamp(max=len(self) - 1)
-        place[index] = len(self) + torch.arange(len(rows), device=index.device)
+        """These rows instead of those that the index names."""
         names = ("tokens", "order", "logp", "pad", "problem")
-        joined = {name: torch.cat([getattr(self, name), getattr(rows, name)]) for name in names}
-        return replace(self, **{name: values[place] for name, values in joined.items()})
+        return replace(self, **{name: getattr(self, name).index_copy(0, index, getattr(rows, name)) for name in names})
 
 
 def _check_prompt(prompt: Sequence[int], length: int, mask_id: int, infill: bool) -> None:

@@ -17,13 +17,13 @@ from unmask.errors import UnmaskError
 
 # Wraps the meter for the decoder: guidance, suppression, early end. Sees the canvas before anything is written.
 Adapter = Callable[[Denoiser, Canvas], Denoiser]
-# Shown every frame, after the numbers its problems have in the canvas that was handed in.
+# Called with the numbers of a frame's problems in the given canvas, and the frame.
 Watch = Callable[[list[int], Frame], None]
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """All final rows of one problem, in this machine's own memory."""
+    """All final rows of one problem, on the CPU."""
 
     canvas: Canvas
     score: list[float]
@@ -37,6 +37,9 @@ class Session:
         self, decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0, adapt: Adapter | None = None
     ):
         _check(denoiser, canvas)
+        self.began = time.perf_counter()
+        if denoiser.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(denoiser.device)
         numbers = torch.arange(len(canvas), device=canvas.tokens.device)
         self.canvas = replace(canvas, problem=numbers)
         self.meter = Meter(denoiser, len(canvas))
@@ -56,17 +59,20 @@ class Session:
             self.frame = frame
             yield frame
 
-    def results(self, seconds: float = 0.0, memory: int = 0) -> list[Decoded]:
+    def results(self) -> list[Decoded]:
         """Of each problem, after the last frame."""
         if self.frame is None:
             raise UnmaskError("the decoder ended without a frame")
-        if self.frame.score.isnan().any():
-            raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
         canvas, score = self.frame.canvas.cpu(), self.frame.score.cpu()
+        seconds = time.perf_counter() - self.began  # the device has finished by now
+        if score.isnan().any():
+            raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
+        if not canvas.done:
+            raise UnmaskError(f"the decoder ended with {int(canvas.masked.sum())} masks left: write every slot")
         results = []
         for problem, counts in enumerate(self.meter.counts.T.tolist()):
             rows = (canvas.problem == problem).nonzero()[:, 0]
-            cost = Cost(self.meter.calls, *counts, seconds=seconds, memory=memory)
+            cost = Cost(self.meter.calls, *counts, seconds=seconds, memory=_peak(self.model.device))
             results.append(Decoded(canvas.rows(rows), score[rows].tolist(), cost))
         return results
 
@@ -93,15 +99,11 @@ def decode(
     for count in counts.unique().tolist():
         group = (counts == count).nonzero()[:, 0]
         numbers = group.tolist()
-        began = time.perf_counter()
-        if denoiser.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(denoiser.device)
         session = Session(decoder, denoiser, canvas.rows(group), seed, adapt)
         for frame in session:
             if watch:
                 watch(numbers, frame)
-        part = session.results(time.perf_counter() - began, _peak(denoiser.device))
-        results |= zip(numbers, part, strict=True)
+        results |= zip(numbers, session.results(), strict=True)
     return [results[row] for row in range(len(canvas))]
 
 

@@ -1,4 +1,4 @@
-"""A decoder is an algorithm: settings as fields, a generator of frames as its only act."""
+"""A decoder is an algorithm: its fields are settings, and calling it yields frames."""
 
 from __future__ import annotations
 

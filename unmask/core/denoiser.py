@@ -1,4 +1,4 @@
-"""The one meaning every network is given before a decoder sees it."""
+"""The interface to which every network is adapted before a decoder sees it."""
 
 from __future__ import annotations
 

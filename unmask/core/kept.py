@@ -26,11 +26,13 @@ class Memory:
         self.fills = 0  # how often anything was filled
         self.may_repeat = True  # whether equal rows are worth looking for
         self.content: Any = None
-        self.progress: dict[int, tuple[int, int]] = {}  # by place: its block and age, where rows advance by themselves
+        self.progress: dict[
+            int, tuple[Hashable, int]
+        ] = {}  # by place: its block and age, if rows advance by themselves
         self.number = next(_NUMBERS)
 
     def release(self) -> None:
-        """Give the content back. Rows that still ask are answered from places that are filled once more."""
+        """Free the content. Rows that still ask cause their places to be filled again."""
         self.content, self.stale = None, set(range(self.places))
 
     def take(self) -> int:
@@ -38,11 +40,11 @@ class Memory:
         self.places += 1
         return self.places - 1
 
-    def enter(self, place: int, block: int) -> None:
+    def enter(self, place: int, block: Hashable) -> None:
         self.progress[place] = (block, 1)
         self.stale.add(place)
 
-    def expired(self, place: int, block: int, refresh: int) -> bool:
+    def expired(self, place: int, block: Hashable, refresh: int) -> bool:
         """Whether a place was filled for another block, or too many steps ago."""
         before, age = self.progress.get(place, (block, refresh))
         return before != block or age >= refresh
@@ -65,6 +67,7 @@ class Kept:
     age: int = 1  # steps since the memory was filled
     steady: bool = True  # whether questions of this shape will come again
     scale: int = 1  # rows of the model for each place
+    aside: frozenset[int] = frozenset()  # places of rows that are not part of this question but will be again
     version: tuple[Hashable, ...] = field(default_factory=lambda: (next(_NUMBERS),))  # equal for equal rows
     derived: dict[Hashable, Kept] = field(default_factory=dict)
 

@@ -46,7 +46,7 @@ class Meter(Wrapper):
         self._count(0, canvas.problem, torch.ones_like(canvas.problem))
         if not self._may_repeat(canvas, kept):
             return self._counted(canvas, at, kept)
-        # Equal rows may rest on the keys and values of unequal ones.
+        # Equal rows may use different cached keys and values.
         apart = kept is not None and self.refresh is not None
         first, copies = distinct(canvas, torch.cat([kept.places[:, None], at], dim=1) if kept and apart else at)
         if kept is not None:

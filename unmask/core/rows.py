@@ -67,13 +67,16 @@ class Rows:
         return replace(self, kept=self._remember(self.slots[:, span], span))
 
     def advance(self, size: int) -> tuple[Rows, Columns]:
-        """Begin a step in which every row works on its own first unfinished block of `size` slots."""
+        """Begin a step in which every row works on its own first unfinished block of `size` slots.
+
+        The columns of a short last block repeat its last one.
+        """
         number = self.masked(self.slots).byte().argmax(1) // size
         slot = number[:, None] * size + torch.arange(size, device=number.device)
         window = self.slots.gather(1, slot.clamp_(max=self.length - 1))
         kept = self.kept or self._remember(window)
         if self.model.refresh is not None:
-            kept = self._moved(kept, number.tolist(), window, self.model.refresh)
+            kept = self._moved(kept, [(size, block) for block in number.tolist()], window, self.model.refresh)
         return replace(self, kept=kept), window
 
     def ask(self, at: Columns, span: slice | None = None) -> Beliefs:
@@ -97,7 +100,10 @@ class Rows:
         return replace(self, scores=scores)
 
     def fork(self, count: int, step: int) -> Rows:
-        """`count` children of each row, one after another: the first with its parent's noise, others with their own."""
+        """`count` children of each row, one after another: the first with its parent's noise, others with their own.
+
+        Fork at most once per step: the step is part of the children's noise.
+        """
         parent, draw = self.children(count)
         return replace(self.keep(parent), noise=self.noise.children(parent, draw, step))
 
@@ -119,15 +125,22 @@ class Rows:
         )
 
     def put(self, index: Int[Tensor, " some"], rows: Rows) -> Rows:
-        """The inverse of `keep`: changed rows go back where they came from."""
+        """The inverse of `only`: changed texts go back where they came from."""
         if len(rows) == len(self):
             return rows
         kept = self.kept and rows.kept and self.kept.put(index, rows.kept)
         return replace(self, canvas=self.canvas.put(index, rows.canvas), kept=kept)
 
     def only(self, index: Int[Tensor, " some"]) -> Rows:
-        """As `keep`, for rows in their own order, none twice."""
-        return self if len(index) == len(self) else self.keep(index)
+        """Some of the rows, in their own order and none twice, to be put back."""
+        if len(index) == len(self):
+            return self
+        rows = self.keep(index)
+        if self.kept is None or rows.kept is None or self.model.refresh is None:
+            return rows
+        others = set(range(len(self))).difference(index.tolist())
+        aside = frozenset(place for row, place in enumerate(self.kept.places.tolist()) if row in others)
+        return replace(rows, kept=replace(rows.kept, aside=aside))
 
     def samples(self, count: int) -> Rows:
         """`count` independent copies of each row, sample i with the noise of a run under `reseed(seed, i)`."""
@@ -163,15 +176,15 @@ class Rows:
         first, copies = (torch.tensor(rows, device=window.device) for rows in distinct(self.canvas, window))
         return Kept(Memory(len(self), len(first)), self.canvas.rows(first), copies, window, span)
 
-    def _moved(self, kept: Kept, blocks: list[int], window: Columns, refresh: int) -> Kept:
+    def _moved(self, kept: Kept, blocks: list[tuple[int, int]], window: Columns, refresh: int) -> Kept:
         """Rows that begin a block, or whose memory is too old, are given places to be filled anew."""
         memory, places = kept.memory, kept.places.tolist()
         moving = [row for row, at in enumerate(zip(places, blocks, strict=True)) if memory.expired(*at, refresh)]
-        staying = {place for row, place in enumerate(places) if row not in moving}
+        staying = {places[row] for row in set(range(len(places))).difference(moving)}
         memory.grow_older(staying)
         if not moving:
             return kept
-        free = sorted({places[row] for row in moving} - staying, reverse=True)
+        free = sorted({places[row] for row in moving} - staying - kept.aside, reverse=True)
         part = self.canvas.rows(torch.tensor(moving, device=window.device))
         first, copies = distinct(part, part.tokens[:, :0])
         given = [free.pop() if free else memory.take() for _ in first]
@@ -179,5 +192,6 @@ class Rows:
             memory.enter(place, blocks[moving[first[copy]]])
         for row, copy in zip(moving, copies, strict=True):
             places[row] = given[copy]
-        snapshot = kept.snapshot.put(torch.tensor(given, device=window.device), part.rows(window.new_tensor(first)))
+        every = torch.arange(memory.places, device=window.device).clamp(max=len(kept.snapshot) - 1)
+        snapshot = kept.snapshot.rows(every).put(window.new_tensor(given), part.rows(window.new_tensor(first)))
         return Kept(memory, snapshot, window.new_tensor(places), window)

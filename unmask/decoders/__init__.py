@@ -1,4 +1,4 @@
-"""Decoders: one algorithm per file. Importing this room registers them all."""
+"""Decoders: one algorithm per file. Importing this package registers them."""
 
 from unmask.decoders.order_token_search import OrderTokenSearch
 from unmask.decoders.path import Entropy, LeftToRight, LowConfidence, Margin, Random

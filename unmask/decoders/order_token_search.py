@@ -3,7 +3,7 @@
 K beams are denoised alone by low-confidence remasking with tempered draws. At a search step every beam draws K full
 completions from its one forward; each candidate's block is masked inside its completion and predicted again, and the
 K candidates with the highest total live on. Numbers in comments are the lines of Algorithm 1; all beams of all problems
-are rows of one batch, so its loops over beams (7, 9, 23) are single operations here.
+are rows of one batch, so its loops over beams (7, 23) and draws (9) are single operations here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class OrderTokenSearch:
         rows = rows.with_scores(rows.canvas.logp.new_zeros(len(rows), schedule.blocks))  # s[0:b-1] = 0
         for step in schedule:  # 3
             rows = rows.enter(step.span)
-            if self._searches(step):  # 5
+            if self._searches(step):  # 5; by default N is the number of steps of a block
                 rows, frame = self._search(rows, step)
                 yield frame
             elif self.sure is None:
@@ -61,14 +61,14 @@ class OrderTokenSearch:
             elif len(waiting := self._unready(rows, step, schedule)):
                 rows = rows.put(waiting, self._write_sure(rows.only(waiting), step, schedule, self.sure))
                 yield rows.frame(step.number)
-        # 30: the driver returns the row with the highest score
+        # 30: `choice` returns the row with the highest score
 
     def _search(self, rows: Rows, step: Step) -> tuple[Rows, Frame]:
         """Branch into K² candidates per problem, score them, keep the best K."""
         at = torch.cat([rows.open(step.span, step.open), rows.slots[:, step.span.stop :]], dim=1)
         changing = slice(self.likelihood.start(step.span), None)
         drafts = branch(rows, at, changing, step.number, self.temperature, self.beams)  # 4, 7-11: x_0
-        in_block = drafts.masked_among(step.open)  # 8: block_idx is the step's
+        in_block = drafts.masked_among(step.open)  # 8: block_idx is that of the step
         candidates = drafts.write(top(drafts.logp, in_block, step.quota))  # 12: x_candidate
         completions = [drafts.complete(candidates)]  # 13: x_full_seq
         if self.samples > 1:

@@ -32,7 +32,7 @@ class Repeated(ABC):
         if self.n < 1:
             raise UnmaskError(f"n={self.n} does not work: choose 1 or more")
         if self.inner.choice != "score":
-            raise UnmaskError("the inner decoder must choose by score: votes of votes are not counted")
+            raise UnmaskError("the inner decoder must choose by score: nested votes are not supported")
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         """Frames of all samples together. At the end each sample keeps its best row."""

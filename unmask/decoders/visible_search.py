@@ -1,6 +1,6 @@
 """Searches that rank partial texts (arXiv 2601.20339, Appendix): one write per step, K² candidates, K of them kept.
 
-Both cases start from one row: K identical ones would stay copies for ever. A case says which writes a row proposes.
+Both cases start from one row: K identical ones would remain identical. A case says which writes a row proposes.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class VisibleSearch(ABC):
         at = asked[parent].gather(1, proposals.place[parent, draw, None])
         token, logp = proposals.token[parent, draw, None], proposals.logp[parent, draw, None]
         grown = rows.keep(parent).write(at, token, torch.ones_like(at, dtype=torch.bool), step.number, logp)
-        # Samples of one problem are searched apart: a group is part of the key.
+        # Samples of one problem are searched separately: a group is part of the key.
         first, copies = distinct(grown.canvas, grown.group[:, None])
         return Candidates(grown, parent, draw, at.new_tensor(copies), at.new_tensor(first))
 

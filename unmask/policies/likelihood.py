@@ -1,7 +1,7 @@
 """Likelihoods of a text: which of its positions are hidden together and predicted from the rest, and which count.
 
-A likelihood is a partition: groups of slots, each hidden once inside the finished text. The log p of the slots that
-count is summed by block. A new likelihood is a class here that says its groups.
+A likelihood is a list of groups of slots, each hidden once inside the finished text. The log p of the slots that
+count is summed by block. A new likelihood is a class here that returns its groups.
 """
 
 from __future__ import annotations
