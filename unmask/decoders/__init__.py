@@ -1,5 +1,6 @@
 """Decoders: one algorithm per file. Importing this room registers them all."""
 
+from unmask.decoders.adaptive import Adaptive
 from unmask.decoders.order_token_search import OrderTokenSearch
 from unmask.decoders.path import Entropy, LeftToRight, LowConfidence, Margin, Random
 from unmask.decoders.repeat import BestOf, Vote
@@ -7,6 +8,7 @@ from unmask.decoders.threshold import Threshold
 from unmask.decoders.visible_search import OrderSearch, TokenSearch
 
 __all__ = [
+    "Adaptive",
     "BestOf",
     "Entropy",
     "LeftToRight",
