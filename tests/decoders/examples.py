@@ -29,7 +29,12 @@ EXAMPLES: dict[str, list[str]] = {
     "order-search": ["order-search", "order-search(beams=2, block=3)", "order-search(beams=4, block=2, score=path)"],
     "token-search": ["token-search", "token-search(beams=2, block=3)", "token-search(beams=9, score=path)"],
     "vote": ["vote", "vote(n=3, choice=weighted, inner=ots(beams=2, block=3))", "vote(n=2, inner=threshold)"],
-    "best-of": ["best-of(n=3)", "best-of(n=2, inner=random(temperature=1.0))", "best-of(n=2, inner=order-search)"],
+    "best-of": [
+        "best-of(n=3)",
+        "best-of(n=2, inner=random(temperature=1.0))",
+        "best-of(n=2, inner=order-search)",
+        "best-of(n=3, inner=adaptive(sure=0.6, temperature=1), likelihood=interleaved(combs=2))",
+    ],
 }
 UP_TO = {"adaptive", "threshold", "order-search", "token-search"}  # whose rows depend on the text: `rows` is the most
 

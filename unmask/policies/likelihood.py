@@ -123,6 +123,15 @@ def score_blocks(
     return torch.stack([fresh.get(block, old) for block, old in enumerate(rows.scores.unbind(1))], dim=1)
 
 
+def predict_slots(rows: Rows, likelihood: Likelihood) -> AtFloat:
+    """log p of every slot of finished texts, the whole answer taken as one block. Nothing kept is used."""
+    groups = likelihood.groups(slice(0, rows.length))
+    logp = rows.canvas.logp.new_zeros(rows.slots.shape)
+    for group, part in zip(groups, predict(replace(rows, kept=None), groups, start=0), strict=True):
+        logp[:, group.counted] = part.to(logp.dtype)
+    return logp
+
+
 def predict(full: Rows, groups: Sequence[Hidden], start: int) -> list[AtFloat]:
     """log p of each group's counted slots in finished texts, once the group is hidden in them. One call for all."""
     sizes = [len(range(full.length)[group.counted]) for group in groups]
