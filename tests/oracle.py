@@ -57,6 +57,7 @@ ELSEWHERE = {
     "order-search": "tests/decoders/test_frontier.py",
     "token-search": "tests/decoders/test_frontier.py",
     "vote": "tests/decoders/test_repeat.py",
+    "repair": "tests/decoders/test_repair.py",
     "best-of": "tests/decoders/test_repeat.py",
 }
 

@@ -35,8 +35,19 @@ EXAMPLES: dict[str, list[str]] = {
         "best-of(n=2, inner=order-search)",
         "best-of(n=3, inner=adaptive(sure=0.6, temperature=1), likelihood=interleaved(combs=2))",
     ],
+    "repair": [
+        "repair(inner=adaptive(sure=0.5, temperature=1), rounds=3)",
+        "repair(inner=random(temperature=1.0), share=0.5, likelihood=leave-out(group=2))",
+        "repair(inner=ots(beams=2, block=3, temperature=1), rounds=1, share=1, likelihood=block)",
+    ],
 }
-UP_TO = {"adaptive", "threshold", "order-search", "token-search"}  # whose rows depend on the text: `rows` is the most
+UP_TO = {
+    "adaptive",
+    "repair",
+    "threshold",
+    "order-search",
+    "token-search",
+}  # whose rows depend on the text: `rows` is the most
 
 
 def specs() -> list[str]:
@@ -53,4 +64,4 @@ def _plain_examples(name: str) -> list[str]:
 
 def exact_rows(made: Decoder) -> bool:
     inner = getattr(made, "inner", made)
-    return decoder.name(inner) not in UP_TO and getattr(inner, "sure", None) is None
+    return not {decoder.name(made), decoder.name(inner)} & UP_TO and getattr(inner, "sure", None) is None
