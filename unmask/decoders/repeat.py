@@ -98,7 +98,10 @@ class Vote(Repeated):
     choice: Literal["majority", "weighted"] = "majority"  # weighted: by the probability of each sample
 
     ranked = False
-    judge = None
+
+    @property
+    def judge(self) -> None:
+        return None
 
     def __post_init__(self) -> None:
         super().__post_init__()
