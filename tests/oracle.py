@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch import Tensor
 from tests.decoders import plain_sure
 from unmask import plain
 from unmask.core import Canvas, Decoder, Denoiser, decoder
-from unmask.policies.likelihood import likelihood
+from unmask.policies.likelihood import Likelihood, likelihood
 
 
 def forward_of(denoiser: Denoiser) -> plain.Forward:
@@ -46,7 +46,8 @@ PLAIN: dict[str, Callable[..., plain.Path | plain.Search]] = {
     "left-to-right": _path("left-to-right"),
     "margin": _path("margin"),
     "entropy": _path("entropy"),
-    "threshold": plain.threshold,
+    "adaptive": plain.adaptive,
+    "threshold": plain.adaptive,
     "order-token-search": _search,
 }
 
@@ -56,16 +57,22 @@ ELSEWHERE = {
     "order-search": "tests/decoders/test_frontier.py",
     "token-search": "tests/decoders/test_frontier.py",
     "vote": "tests/decoders/test_repeat.py",
+    "repair": "tests/decoders/test_repair.py",
     "best-of": "tests/decoders/test_repeat.py",
 }
 
 
 def plain_settings(made: Decoder) -> dict[str, Any]:
-    """As the oracle takes them: a likelihood by its name."""
+    """As the oracle takes them: a likelihood by its name, and its size if it has one."""
     settings: dict[str, Any] = dict(vars(made))
     if "likelihood" in settings:
-        settings["likelihood"] = likelihood.spec(settings["likelihood"])
+        settings["likelihood"] = plain_likelihood(settings["likelihood"])
     return settings
+
+
+def plain_likelihood(chosen: Likelihood) -> plain.Likelihood:
+    name, sizes = likelihood.name(chosen), tuple(vars(chosen).values())
+    return cast(plain.Likelihood, (name, *sizes) if sizes else name)
 
 
 def plainly(
@@ -73,8 +80,6 @@ def plainly(
 ) -> plain.Path | plain.Search:
     """What the oracle says this decoder does with one problem."""
     name = decoder.name(made)
-    settings = plain_settings(made) | more
-    if name != "threshold":  # which draws nothing
-        settings["seed"] = seed
+    settings = plain_settings(made) | {"seed": seed} | more
     assert dataclasses.is_dataclass(made)
     return PLAIN[name](forward_of(denoiser), prompt, length, denoiser.mask_id, **settings)

@@ -14,6 +14,8 @@ from unmask import compat
 from unmask.cli.app import HELP, whole
 from unmask.cli.entries import describe_entry, field_comments
 from unmask.core import decoder
+from unmask.policies.likelihood import likelihood
+from unmask.registry import Registry
 
 FOLDER = Path("docs/reference")
 NOTE = "<!-- Written by `make docs` from the code: change the code instead. -->\n"
@@ -54,8 +56,15 @@ def decoders_page() -> str:
         "# Decoders\n",
         "Write a decoder as `name(setting=value, …)`, for example `ots(beams=4, block=32)`.\n",
     ]
-    for name in decoder:
-        about = describe_entry(decoder, name)
+    text += _entries(decoder)
+    text.append("# Likelihoods\n\nWhat `likelihood=…` may be: `ots(likelihood=interleaved(combs=2))`.\n")
+    return "\n".join(text + _entries(likelihood))
+
+
+def _entries(registry: Registry[Any]) -> list[str]:
+    text: list[str] = []
+    for name in registry:
+        about = describe_entry(registry, name)
         also = f" (also `{'`, `'.join(about['aliases'])}`)" if about["aliases"] else ""
         text.append(f"## `{name}`{also}\n\n{about['summary']}\n")
         if about["settings"]:
@@ -66,7 +75,7 @@ def decoders_page() -> str:
                     f"| `{setting['name']}: {_cell(setting['type'])}` | {default} | {_cell(setting['meaning'])} |"
                 )
             text.append("")
-    return "\n".join(text)
+    return text
 
 
 def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:

@@ -19,7 +19,9 @@ from unmask.errors import UnmaskError
 
 Forward = Callable[[Tensor], Tensor]  # tokens (row, pos) -> logits (row, pos, vocab)
 Order = Literal["low-confidence", "random", "left-to-right", "margin", "entropy"]
-Likelihood = Literal["block", "all-blocks", "future-masked"]
+Rule = Literal["confidence", "factor", "entropy"]
+Partition = tuple[Literal["interleaved", "leave-out"], int]  # with the number of combs, or the size of a group
+Likelihood = Literal["block", "all-blocks", "future-masked"] | Partition
 
 
 @dataclass(frozen=True)
@@ -77,28 +79,45 @@ def one_path(
     return Path(x.tolist(), score, number)
 
 
-def threshold(
+def adaptive(
     forward: Forward,
     prompt: Sequence[int],
     length: int,
     mask_id: int,
     *,
-    sure: float = 0.9,
+    sure: float = 0.98,
+    rule: Rule = "confidence",
+    factor: float = 1.0,
+    budget: float = 0.1,
+    temperature: float = 0.0,
     block: int | None = None,
+    seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Path:
-    """Fast-dLLM (arXiv 2505.22618): write the likeliest token wherever its p is at least `sure`, or at the surest."""
-    x, noise, score, number = *start(prompt, length, mask_id, 0, device), 0.0, 0
+    """A step writes what the rule allows, at least the surest position. Fast-dLLM (arXiv 2505.22618) by confidence."""
+    x, noise, score, number = *start(prompt, length, mask_id, seed, device), 0.0, 0
     for here in blocks(x, mask_id, block):
         while len(masked := here[x[here] == mask_id]):
             number += 1
             l = logits(forward, x[None], mask_id)[0]
-            x0 = complete(x, l, mask_id, noise, "token", number, 0, temperature=0.0)
+            x0 = complete(x, l, mask_id, noise, "token", number, 0, temperature)
             logp = chosen(l, x0)
-            written = best(logp, masked, max(1, int((logp[masked].exp() >= sure).sum())))
+            ranks = rank("entropy" if rule == "entropy" else "low-confidence", l, logp, noise, number)
+            ranked = best(ranks, masked, len(masked))
+            written = ranked[: max(1, allowed(rule, ranks[ranked], sure, factor, budget))]
             x[written] = x0[written]
             score += float(logp[written].sum())
     return Path(x.tolist(), score, number)
+
+
+def allowed(rule: Rule, ranks: Tensor, sure: float, factor: float, budget: float) -> int:
+    """How many of the positions a rule writes, the surest of which comes first."""
+    if rule == "confidence":
+        return int((ranks.exp() >= sure).sum())
+    if rule == "factor":
+        p = ranks.exp().tolist()
+        return max((n for n in range(1, len(p) + 1) if (n + 1) * (1 - p[n - 1]) < factor), default=0)
+    return int((ranks.neg().cumsum(0) <= budget).sum())
 
 
 def order_token_search(
@@ -162,15 +181,31 @@ def block_scores(
     mask_id: int,
     rows_at_once: int = 1,
 ) -> Tensor:
-    """Eq. 2, S4, S5: hide blocks of each completion, predict them in one pass, sum log p: (completion, block)."""
-    hidden = {"block": spans[b : b + 1], "all-blocks": spans[: b + 1], "future-masked": spans[b:]}[likelihood]
+    """Eq. 2, S4, S5: hide blocks of each completion, predict them in one pass, sum log p: (completion, block).
+
+    A partition hides the current block in parts, one pass for each.
+    """
     scored = range(b + 1) if likelihood == "all-blocks" else [b]
     full = torch.stack(list(fulls))
-    blank = full.index_fill(1, torch.cat(list(hidden)), mask_id)
-    parts = zip(blank.split(rows_at_once), full.split(rows_at_once), strict=True)
-    logp = torch.cat([chosen(logits(forward, part, mask_id), tokens) for part, tokens in parts])
+    logp = torch.zeros_like(full, dtype=torch.float64)
+    for hidden in hidden_together(spans, b, likelihood):
+        blank = full.index_fill(1, hidden, mask_id)
+        parts = zip(blank.split(rows_at_once), full.split(rows_at_once), strict=True)
+        again = torch.cat([chosen(logits(forward, part, mask_id), tokens) for part, tokens in parts])
+        logp = logp.to(again.dtype).index_copy(1, hidden, again[:, hidden])
     zero = torch.zeros_like(logp[:, 0])
     return torch.stack([logp[:, span].sum(1) if i in scored else zero for i, span in enumerate(spans)], dim=1)
+
+
+def hidden_together(spans: Sequence[Tensor], b: int, likelihood: Likelihood) -> Sequence[Tensor]:
+    """The positions that are masked in each pass."""
+    if isinstance(likelihood, str):
+        hidden = {"block": spans[b : b + 1], "all-blocks": spans[: b + 1], "future-masked": spans[b:]}[likelihood]
+        return [torch.cat(list(hidden))]
+    kind, size = likelihood
+    if kind == "leave-out":
+        return spans[b].split(size)
+    return [spans[b][first::size] for first in range(min(size, len(spans[b])))]
 
 
 def start(

@@ -17,6 +17,7 @@ T = TypeVar("T")
 Class = TypeVar("Class", bound=type)  # a decorated class keeps its own type, so its settings are known
 log = logging.getLogger("unmask")
 _TOKEN = re.compile(r"""\s*([(),=]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s(),=]+)""", re.DOTALL)
+ADDED = "added"  # in a field's metadata: at its default the setting is left out, so that older text forms stay the same
 _registries: list[Registry[Any]] = []
 
 
@@ -71,10 +72,11 @@ class Registry(Generic[T]):
         return self._build(parse(spec), settings)
 
     def spec(self, value: T) -> str:
-        """The text form of an object, every setting written out."""
+        """The text form of an object, every setting written out, unless it was added later and is at its default."""
         settings = ", ".join(
             f"{field.name.replace('_', '-')}={self.text(getattr(value, field.name))}"
             for field in dataclasses.fields(value)  # type: ignore[arg-type]
+            if not (field.metadata.get(ADDED) and getattr(value, field.name) == field.default)
         )
         return f"{self.name(value)}({settings})" if settings else self.name(value)
 

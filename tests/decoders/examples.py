@@ -14,17 +14,40 @@ EXAMPLES: dict[str, list[str]] = {
         "order-token-search(beams=4, block=4, temperature=0.8)",
         "order-token-search(beams=3, block=3, steps=5, temperature=1, interval=2, likelihood=all-blocks)",
         "order-token-search(beams=2, block=2, temperature=1.5, likelihood=future-masked, samples=3)",
+        "order-token-search(beams=2, block=3, temperature=1, likelihood=interleaved(combs=2))",
+        "order-token-search(beams=2, block=5, temperature=1, samples=2, likelihood=leave-out(group=2))",
         "order-token-search(beams=3, block=6, steps=5, temperature=0.8, sure=0.3)",
         "order-token-search(beams=2, block=3, steps=6, temperature=0.5, sure=0.6)",
+    ],
+    "adaptive": [
+        "adaptive(sure=0.5, temperature=0.8)",
+        "adaptive(rule=factor, factor=1.5, block=4, temperature=1)",
+        "adaptive(rule=entropy, budget=2, block=4)",
     ],
     "threshold": ["threshold(sure=0.5)", "threshold(sure=0.9, block=3)", "threshold(sure=0)"],
     "left-to-right": ["left-to-right(temperature=1)", "left-to-right(block=4, steps=4)"],
     "order-search": ["order-search", "order-search(beams=2, block=3)", "order-search(beams=4, block=2, score=path)"],
     "token-search": ["token-search", "token-search(beams=2, block=3)", "token-search(beams=9, score=path)"],
     "vote": ["vote", "vote(n=3, choice=weighted, inner=ots(beams=2, block=3))", "vote(n=2, inner=threshold)"],
-    "best-of": ["best-of(n=3)", "best-of(n=2, inner=random(temperature=1.0))", "best-of(n=2, inner=order-search)"],
+    "best-of": [
+        "best-of(n=3)",
+        "best-of(n=2, inner=random(temperature=1.0))",
+        "best-of(n=2, inner=order-search)",
+        "best-of(n=3, inner=adaptive(sure=0.6, temperature=1), likelihood=interleaved(combs=2))",
+    ],
+    "repair": [
+        "repair(inner=adaptive(sure=0.5, temperature=1), rounds=3)",
+        "repair(inner=random(temperature=1.0), share=0.5, likelihood=leave-out(group=2))",
+        "repair(inner=ots(beams=2, block=3, temperature=1), rounds=1, share=1, likelihood=block)",
+    ],
 }
-UP_TO = {"threshold", "order-search", "token-search"}  # whose rows depend on the text: `rows` is the most
+UP_TO = {
+    "adaptive",
+    "repair",
+    "threshold",
+    "order-search",
+    "token-search",
+}  # whose rows depend on the text: `rows` is the most
 
 
 def specs() -> list[str]:
@@ -41,4 +64,4 @@ def _plain_examples(name: str) -> list[str]:
 
 def exact_rows(made: Decoder) -> bool:
     inner = getattr(made, "inner", made)
-    return decoder.name(inner) not in UP_TO and getattr(inner, "sure", None) is None
+    return not {decoder.name(made), decoder.name(inner)} & UP_TO and getattr(inner, "sure", None) is None

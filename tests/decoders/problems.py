@@ -83,6 +83,15 @@ class Case:
         return decoder.make(self.name, **self.settings)
 
 
+LIKELIHOODS = [
+    "block",
+    "all-blocks",
+    "future-masked",
+    "interleaved(combs=2)",
+    "interleaved(combs=3)",
+    "leave-out(group=1)",
+    "leave-out(group=2)",
+]
 TEMPERATURES = st.sampled_from([0.0, 0.4, 1.0])
 
 
@@ -94,7 +103,7 @@ def searches(draw: st.DrawFn) -> Case:
         "beams": beams,
         "temperature": draw(TEMPERATURES),
         "interval": draw(st.none() | st.integers(1, 4)),
-        "likelihood": likelihood.make(draw(st.sampled_from(["block", "all-blocks", "future-masked"]))),
+        "likelihood": likelihood.make(draw(st.sampled_from(LIKELIHOODS))),
         "samples": draw(st.integers(1, 3 if beams < 4 else 2)),
     }
     settings["sure"] = None if settings["interval"] else draw(st.none() | st.sampled_from([0.0, 0.3, 0.6, 0.9]))
@@ -106,4 +115,7 @@ def paths(draw: st.DrawFn, name: str) -> Case:
     given = draw(problems())
     settings = draw(sizes(given.masks)) | {"temperature": draw(TEMPERATURES)}
     settings["sure"] = draw(st.sampled_from([0.0, 0.3, 0.6, 0.9, 1.0]))
+    settings["rule"] = draw(st.sampled_from(["confidence", "factor", "entropy"]))
+    settings["factor"] = draw(st.sampled_from([0.0, 0.5, 1.0, 2.5]))
+    settings["budget"] = draw(st.sampled_from([0.0, 0.3, 1.0, 3.0]))
     return Case(given, name, {key: value for key, value in settings.items() if key in SETTINGS[name]})

@@ -97,8 +97,10 @@ class Frozen:
     [
         "low-confidence(block=3, temperature=0.7)",
         "threshold(sure=0.3, block=3)",
+        "adaptive(rule=factor, factor=1.5, block=3, temperature=0.7)",
         "ots(beams=3, block=3, temperature=1)",
         "ots(beams=2, block=2, temperature=1, likelihood=all-blocks)",
+        "ots(beams=2, block=3, temperature=1, likelihood=interleaved(combs=2))",
         "ots(beams=2, block=3, steps=6, temperature=1, interval=2)",
         "ots(beams=2, block=3, steps=6, temperature=1, sure=0.3)",
         "ots(beams=2, block=1, temperature=1)",

@@ -1,11 +1,15 @@
 """Vote and best-of: n samples as rows of one batch, equal to n seeded runs."""
 
 import pytest
+import torch
 
 import unmask
-from unmask.core import decoder
+from tests.decoders.plain_repair import judged
+from tests.oracle import forward_of, plain_likelihood
+from unmask.core import Canvas, decode, decoder
 from unmask.errors import UnmaskError
 from unmask.policies.choice import choose
+from unmask.policies.likelihood import likelihood
 
 INNERS = [
     "low-confidence(temperature=0.8)",
@@ -36,6 +40,39 @@ def test_repeating_equals_choosing_by_hand_over_seeded_runs(inner: str, choice: 
         assert output.cost.rows == sum(one.cost.rows for one in alone)
 
 
+@pytest.mark.parametrize("name", ["block", "interleaved(combs=2)", "leave-out(group=4)"])
+@pytest.mark.parametrize(
+    "inner", ["random(temperature=1.0)", "adaptive(sure=0.6, temperature=1)", "ots(beams=2, block=3)"]
+)
+def test_samples_are_ranked_by_a_likelihood_of_their_whole_text(inner: str, name: str):
+    model = unmask.load("toy-transformer(letters=3, seed=2)", dtype="float64")
+    denoiser, length = model.denoiser, 7
+    forward, chosen = forward_of(denoiser), plain_likelihood(likelihood.make(name))
+    prompts = [[0, 1], [2], [0, denoiser.mask_id, 1]]
+    canvas = Canvas.blank(prompts, length, denoiser.mask_id, infill=True, dtype=denoiser.dtype)
+    made = decoder.make(f"best-of(n=4, inner={inner}, likelihood={name})")
+    for number, result in enumerate(decode(made, denoiser, canvas, seed=7)):
+        own = canvas.rows(torch.tensor([number]))
+        slots = own.slots[0]
+        alone = [decode(decoder.make(inner), denoiser, own, unmask.reseed(7, i))[0] for i in range(4)]
+        pad = int(own.pad[0])
+        texts = [sample.canvas.tokens[0, pad:] for sample in alone]
+        scores = [float(judged(forward, text, slots - pad, chosen, denoiser.mask_id).sum()) for text in texts]
+        ranked = sorted(range(4), key=lambda i: -round(scores[i], 9))
+        assert result.canvas.tokens[:, pad:].tolist() == [texts[i].tolist() for i in ranked]
+        assert result.score == pytest.approx([scores[i] for i in ranked], abs=1e-9)
+        extra = likelihood.make(name).forwards(slice(0, len(slots)))
+        assert result.cost.rows == sum(sample.cost.rows for sample in alone) + 4 * extra
+
+
+def test_without_a_likelihood_the_text_form_is_what_it_was():
+    spec = "best-of(n=2, inner=left-to-right(block=1, steps=none, temperature=1.0))"
+    assert decoder.spec(decoder.make(spec)) == spec
+    judged = spec[:-1] + ", likelihood=interleaved(combs=2))"
+    assert decoder.spec(decoder.make(judged)) == judged
+    assert decoder.spec(decoder.make(spec[:-1] + ", likelihood=none)")) == spec
+
+
 def test_a_vote_costs_n_times_its_samples_and_computes_their_first_step_once():
     model = unmask.load("toy-transformer", dtype="float64")
     output = unmask.generate(
@@ -61,6 +98,7 @@ def test_a_key_says_what_votes_compare():
         ("vote(choice=majorty)", "did you mean 'majority'"),
         ("vote(inner=vote)", "must choose by score"),
         ("vote(inner=low-confidance)", "did you mean 'low-confidence'"),
+        ("best-of(likelihood=interleavd)", "did you mean 'interleaved'"),
         ("best-of(n=two)", "takes a whole number"),
         ("order-search(score=visble)", "did you mean 'visible'"),
         ("token-search(beams=0)", "beams=0 does not work"),

@@ -20,6 +20,9 @@ SPECS = {
     "order-token-search": "order-token-search(beams=3, block=8, temperature=0.8)",
     "low-confidence": "low-confidence(temperature=0.5)",
     "threshold": "threshold(sure=0.3)",
+    "adaptive": "adaptive(sure=0.3, temperature=0.5)",
+    "best-of": "best-of(n=3, inner=adaptive(sure=0.3, temperature=1), likelihood=interleaved(combs=3))",
+    "repair": "repair(inner=adaptive(sure=0.3))",
 }
 LENGTH = 16
 

@@ -9,13 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from tests.decoders.problems import Case, searches
+from tests.decoders.problems import LIKELIHOODS, Case, searches
 from unmask.core import Branch, Canvas, Denoiser, decode, decoder, stream
 from unmask.core.schedule import Schedule
 from unmask.models.load import load
 from unmask.models.toy import Joint
-
-LIKELIHOODS = ["block", "all-blocks", "future-masked"]
+from unmask.policies.likelihood import likelihood as make_likelihood
 
 
 def marginals(table: torch.Tensor, row: list[int], mask_id: int) -> list[list[float]]:
@@ -31,11 +30,22 @@ def marginals(table: torch.Tensor, row: list[int], mask_id: int) -> list[list[fl
 
 def by_hand(joint: Joint, full: list[int], holes: list[list[int]], b: int, likelihood: str) -> list[float]:
     """The score of every block: what is hidden, walked over with pencil and paper."""
-    hidden = {"block": holes[b : b + 1], "all-blocks": holes[: b + 1], "future-masked": holes[b:]}[likelihood]
-    dark = {place for block in hidden for place in block}
-    row = [joint.mask_id if place in dark else token for place, token in enumerate(full)]
-    p = marginals(joint.table(len(full)), row, joint.mask_id)
-    return [sum(math.log(p[place][full[place]]) for place in block) for block in holes]
+    block = holes[b]
+    hidden = {
+        "block": [holes[b]],
+        "all-blocks": [[place for block in holes[: b + 1] for place in block]],
+        "future-masked": [[place for block in holes[b:] for place in block]],
+        "interleaved(combs=2)": [comb for comb in (block[::2], block[1::2]) if comb],
+        "interleaved(combs=3)": [[place] for place in block],  # no block has more than three
+        "leave-out(group=1)": [[place] for place in block],
+        "leave-out(group=2)": [part for part in (block[:2], block[2:]) if part],
+    }[likelihood]
+    logp = dict.fromkeys(range(len(full)), 0.0)
+    for dark in hidden:
+        row = [joint.mask_id if place in dark else token for place, token in enumerate(full)]
+        p = marginals(joint.table(len(full)), row, joint.mask_id)
+        logp |= {place: math.log(p[place][full[place]]) for place in dark}
+    return [sum(logp[place] for place in block) for block in holes]
 
 
 def branches_of(made: str, denoiser: Denoiser, canvas: Canvas, seed: int) -> list[tuple[int, Branch]]:
@@ -49,10 +59,10 @@ def test_block_scores_are_the_log_likelihood_computed_by_hand(likelihood: str, s
     joint = load("toy-joint(letters=3, sharpness=1.5)").denoiser
     assert isinstance(joint, Joint)
     canvas = Canvas.blank([[1, joint.mask_id, 2]], 4, joint.mask_id, infill=True, dtype=joint.dtype)
-    made = f"ots(beams=2, block=2, steps=4, interval=1, temperature=1, likelihood={likelihood})"
-    holes = [[1, 3], [4, 5], [6]]
-    walked = list(Schedule.plan(5, 2, 4))
-    carried = [[0.0] * 3] * 2
+    made = f"ots(beams=2, block=3, steps=4, interval=1, temperature=1, likelihood={likelihood})"
+    holes = [[1, 3, 4], [5, 6]]
+    walked = list(Schedule.plan(5, 3, 4))
+    carried = [[0.0] * 2] * 2
     for step, branch in branches_of(made, joint, canvas, seed):
         b = walked[step - 1].block
         for i, full in enumerate(branch.completion.tolist()):
@@ -110,6 +120,39 @@ def test_searches_are_at_every_nth_global_step_and_at_the_last_of_each_block():
 @pytest.mark.parametrize(("length", "beams", "rows"), [(256, 5, 840), (128, 5, 420), (256, 4, 640)])
 def test_the_papers_costs(length: int, beams: int, rows: int):
     assert decoder.make("ots", beams=beams).rows(length) == rows
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "rows"),
+    [
+        ("interleaved(combs=2)", 32 * 4 + 2 * 2 * 16),
+        ("interleaved(combs=99)", 32 * 4 + 64 * 16),
+        ("leave-out(group=1)", 32 * 4 + 64 * 16),
+        ("leave-out(group=5)", 32 * 4 + 2 * 7 * 16),
+    ],
+)
+def test_a_partition_costs_a_row_per_candidate_and_part(likelihood: str, rows: int):
+    assert decoder.make(f"ots(beams=4, likelihood={likelihood})").rows(64) == rows
+
+
+def test_all_parts_of_all_candidates_are_asked_in_one_call():
+    denoiser = load("toy-chain(letters=4)").denoiser
+    canvas = Canvas.blank([[0], [2]], 6, denoiser.mask_id, dtype=denoiser.dtype)
+    spec = "ots(beams=2, block=5, steps=3, temperature=1, likelihood={})"
+    calls = {name: decode(decoder.make(spec.format(name)), denoiser, canvas)[0].cost.calls for name in LIKELIHOODS}
+    assert set(calls.values()) == {3 + 2}
+
+
+@settings(max_examples=15)
+@given(searches())
+def test_partitions_into_one_part_are_the_block_likelihood(case: Case):
+    results = []
+    for name in ("block", "interleaved(combs=1)", "leave-out(group=9)"):
+        made = decoder.make(case.decoder, likelihood=make_likelihood.make(name))
+        results.append(decode(made, case.problems.denoiser, case.problems.canvas(), case.problems.seed))
+    for block, combed, grouped in zip(*results, strict=True):
+        assert block.canvas.tokens.tolist() == combed.canvas.tokens.tolist() == grouped.canvas.tokens.tolist()
+        assert block.score == combed.score == grouped.score
 
 
 def test_further_samples_keep_what_a_candidate_wrote_and_average_its_score():

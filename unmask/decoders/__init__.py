@@ -1,12 +1,15 @@
 """Decoders: one algorithm per file. Importing this package registers them."""
 
+from unmask.decoders.adaptive import Adaptive
 from unmask.decoders.order_token_search import OrderTokenSearch
 from unmask.decoders.path import Entropy, LeftToRight, LowConfidence, Margin, Random
+from unmask.decoders.repair import Repair
 from unmask.decoders.repeat import BestOf, Vote
 from unmask.decoders.threshold import Threshold
 from unmask.decoders.visible_search import OrderSearch, TokenSearch
 
 __all__ = [
+    "Adaptive",
     "BestOf",
     "Entropy",
     "LeftToRight",
@@ -15,6 +18,7 @@ __all__ = [
     "OrderSearch",
     "OrderTokenSearch",
     "Random",
+    "Repair",
     "Threshold",
     "TokenSearch",
     "Vote",

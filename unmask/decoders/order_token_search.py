@@ -101,8 +101,8 @@ class OrderTokenSearch:
 
     def rows(self, length: int) -> int:
         schedule = Schedule.plan(length, self.block, self.steps)
-        searches = sum(map(self._searches, schedule))
-        return schedule.steps * self.beams + searches * self.samples * self.beams**2
+        forwards = sum(self.likelihood.forwards(step.span) for step in schedule if self._searches(step))
+        return schedule.steps * self.beams + forwards * self.samples * self.beams**2
 
     def _searches(self, step: Step) -> bool:
         return step.last or (self.interval is not None and step.number % self.interval == 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeVar
@@ -11,6 +11,8 @@ import torch
 
 from unmask.core import Decoder, Frame, Rows, decoder
 from unmask.errors import UnmaskError, nearest
+from unmask.policies.likelihood import Likelihood, likelihood, predict_slots
+from unmask.registry import ADDED
 
 Case = TypeVar("Case", bound="Repeated")
 
@@ -34,32 +36,35 @@ class Repeated(ABC):
         if self.inner.choice != "score":
             raise UnmaskError("the inner decoder must choose by score: nested votes are not supported")
 
+    @property
+    @abstractmethod
+    def judge(self) -> Likelihood | None:
+        """What scores the samples' answers, if not the inner decoder."""
+
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         """Frames of all samples together. At the end each sample keeps its best row."""
-        frame = None
-        for frame in self.inner(rows.samples(self.n)):
+        samples, frame = rows.samples(self.n), None
+        for frame in self.inner(samples):
             yield frame
-        if frame is not None and (best := self._best(frame)).tolist() != list(range(len(frame.canvas))):
-            yield Frame(frame.canvas.rows(best), frame.score[best], frame.step, parent=best)
-
-    def _best(self, frame: Frame) -> torch.Tensor:
-        """The best row of each sample; ties go to the first."""
-        assert frame.group is not None
-        ranked = frame.score.sort(descending=True, stable=True).indices
-        group, place = frame.group[ranked].sort(stable=True)
-        first = torch.ones_like(group, dtype=torch.bool)
-        first[1:] = group[1:] != group[:-1]
-        best = ranked[place][first]
+        if frame is None:
+            return
+        best = _best(frame)
+        score = frame.score[best]
+        if self.judge is not None:
+            score = predict_slots(replace(samples, canvas=frame.canvas.rows(best)), self.judge).sum(1)
         if self.ranked:
-            best = best[frame.score[best].sort(descending=True, stable=True).indices]
-            best = best[frame.canvas.problem[best].sort(stable=True).indices]
-        return best
+            ranked = score.sort(descending=True, stable=True).indices
+            ranked = ranked[frame.canvas.problem[best[ranked]].sort(stable=True).indices]
+            best, score = best[ranked], score[ranked]
+        if self.judge is not None or best.tolist() != list(range(len(frame.canvas))):
+            yield Frame(frame.canvas.rows(best), score, frame.step, parent=best)
 
     def resolved(self: Case, length: int) -> Case:
         return replace(self, inner=self.inner.resolved(length))
 
     def rows(self, length: int) -> int:
-        return self.n * self.inner.rows(length)
+        scoring = 0 if self.judge is None else self.judge.forwards(slice(0, length))
+        return self.n * (self.inner.rows(length) + scoring)
 
 
 @decoder("best-of")
@@ -67,7 +72,18 @@ class Repeated(ABC):
 class BestOf(Repeated):
     """Sample n times and take the answer of highest score."""
 
+    likelihood: Likelihood | None = field(default=None, metadata={ADDED: True})  # score whole answers by it instead
+
     ranked = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.likelihood is not None:
+            object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
+
+    @property
+    def judge(self) -> Likelihood | None:
+        return self.likelihood
 
     @property
     def choice(self) -> str:
@@ -83,7 +99,21 @@ class Vote(Repeated):
 
     ranked = False
 
+    @property
+    def judge(self) -> None:
+        return None
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.choice not in ("majority", "weighted"):
             raise UnmaskError(f"choice={self.choice!r} is not a vote: {nearest(self.choice, ('majority', 'weighted'))}")
+
+
+def _best(frame: Frame) -> torch.Tensor:
+    """The best row of each sample; ties go to the first."""
+    assert frame.group is not None
+    ranked = frame.score.sort(descending=True, stable=True).indices
+    group, place = frame.group[ranked].sort(stable=True)
+    first = torch.ones_like(group, dtype=torch.bool)
+    first[1:] = group[1:] != group[:-1]
+    return ranked[place][first]

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import torch
-
 from unmask.core import Frame, Rows, Schedule, decoder
+from unmask.decoders.adaptive import Adaptive
 from unmask.decoders.path import check_sure
-from unmask.policies.draft import sample
-from unmask.policies.order import top
 
 
 @decoder("threshold", "confidence-threshold")
@@ -23,16 +20,7 @@ class Threshold:
         check_sure(self.sure)
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
-        """Every row advances by itself: it has its own block and its own step."""
-        size = Schedule.plan(rows.length, self.block).block
-        steps = torch.zeros_like(rows.group)
-        while len(unfinished := rows.unfinished):
-            steps[unfinished] += 1
-            some, at = rows.only(unfinished).advance(size)
-            draft = sample(some, at, steps[unfinished], temperature=0.0)
-            sure = draft.masked & (draft.logp.exp() >= self.sure)
-            rows = rows.put(unfinished, draft.write(sure | top(draft.logp, draft.masked, 1)))
-            yield rows.frame(int(steps.max()))
+        return Adaptive(sure=self.sure, block=self.block)(rows)
 
     @property
     def choice(self) -> str:

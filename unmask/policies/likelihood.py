@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from unmask.core import Rows, Step
-from unmask.core.shapes import AtFloat, Float
+from unmask.core.shapes import AtFloat, Columns, Float, Int
+from unmask.errors import UnmaskError
 from unmask.registry import Registry
 
 
@@ -35,6 +36,10 @@ class Likelihood(ABC):
     def start(self, current: slice) -> int:
         """The first slot that is hidden: what comes before it does not change while candidates are scored."""
         return min(group.slots.start for group in self.groups(current))
+
+    def forwards(self, current: slice) -> int:
+        """Rows asked of the network to score one text."""
+        return len(self.groups(current))
 
 
 likelihood: Registry[Likelihood] = Registry("likelihood")
@@ -68,15 +73,48 @@ class FutureMasked(Likelihood):
         return [Hidden(slice(current.start, None), current)]
 
 
+@likelihood("interleaved")
+@dataclass(frozen=True)
+class Interleaved(Likelihood):
+    """The current block in combs of every n-th slot: a hidden slot keeps its neighbours in sight."""
+
+    combs: int = 2  # n: forwards per candidate
+
+    def __post_init__(self) -> None:
+        if self.combs < 1:
+            raise UnmaskError(f"combs={self.combs} does not work: choose 1 or more")
+
+    def groups(self, current: slice) -> Sequence[Hidden]:
+        firsts = range(current.start, current.stop)[: self.combs]
+        return [Hidden(comb, comb) for comb in (slice(first, current.stop, self.combs) for first in firsts)]
+
+
+@likelihood("leave-out")
+@dataclass(frozen=True)
+class LeaveOut(Likelihood):
+    """The current block, a few consecutive slots at a time; one at a time, this is the pseudo-log-likelihood."""
+
+    group: int = 1  # slots hidden together
+
+    def __post_init__(self) -> None:
+        if self.group < 1:
+            raise UnmaskError(f"group={self.group} does not work: choose 1 or more")
+
+    def groups(self, current: slice) -> Sequence[Hidden]:
+        firsts = range(current.start, current.stop, self.group)
+        parts = [slice(first, min(first + self.group, current.stop)) for first in firsts]
+        return [Hidden(part, part) for part in parts]
+
+
 def score_blocks(
     rows: Rows, completions: Sequence[Rows], likelihood: Likelihood, step: Step
 ) -> Float[Tensor, "row block"]:
     """Each row's scores, those of the blocks that are predicted again replaced by the mean over its completions."""
     assert rows.scores is not None
-    full = _joined(rows, completions)
+    groups = likelihood.groups(step.span)
+    logps = predict(_joined(rows, completions), groups, likelihood.start(step.span))
     fresh: dict[int, Tensor] = {}
-    for group in likelihood.groups(step.span):
-        logp = predict(full, group, likelihood.start(step.span))
+    for group, logp in zip(groups, logps, strict=True):
         blocks = [slot // step.size for slot in range(rows.length)[group.counted]]
         parts = logp.split([len(list(part)) for _, part in groupby(blocks)], dim=1)
         for block, part in zip(dict.fromkeys(blocks), parts, strict=True):
@@ -85,11 +123,29 @@ def score_blocks(
     return torch.stack([fresh.get(block, old) for block, old in enumerate(rows.scores.unbind(1))], dim=1)
 
 
-def predict(full: Rows, group: Hidden, start: int) -> AtFloat:
-    """log p of the counted slots of finished texts, once the group is hidden in them."""
-    at = full.slots[:, group.counted]
-    beliefs = full.remask(full.slots[:, group.slots]).ask(at, slice(start, None))
-    return beliefs.logp(full.canvas.at(at))
+def predict_slots(rows: Rows, likelihood: Likelihood) -> AtFloat:
+    """log p of every slot of finished texts, the whole answer taken as one block. Nothing kept is used."""
+    groups = likelihood.groups(slice(0, rows.length))
+    logp = rows.canvas.logp.new_zeros(rows.slots.shape)
+    for group, part in zip(groups, predict(replace(rows, kept=None), groups, start=0), strict=True):
+        logp[:, group.counted] = part.to(logp.dtype)
+    return logp
+
+
+def predict(full: Rows, groups: Sequence[Hidden], start: int) -> list[AtFloat]:
+    """log p of each group's counted slots in finished texts, once the group is hidden in them. One call for all."""
+    sizes = [len(range(full.length)[group.counted]) for group in groups]
+    hidden = torch.cat([full.remask(full.slots[:, group.slots]).canvas.tokens for group in groups])
+    at = torch.cat([_padded(full.slots[:, group.counted], max(sizes)) for group in groups])
+    tiled = full if len(groups) == 1 else full.keep(torch.arange(len(full), device=at.device).repeat(len(groups)))
+    beliefs = replace(tiled, canvas=replace(tiled.canvas, tokens=hidden)).ask(at, slice(start, None))
+    logp = beliefs.logp(tiled.canvas.at(at))
+    return [part[:, :size] for part, size in zip(logp.split(len(full)), sizes, strict=True)]
+
+
+def _padded(at: Columns, width: int) -> Int[Tensor, "row width"]:
+    """The last column repeated, so that groups of unequal sizes fit one question."""
+    return torch.cat([at, at[:, -1:].expand(-1, width - at.shape[1])], dim=1)
 
 
 def _joined(rows: Rows, completions: Sequence[Rows]) -> Rows:

@@ -1,0 +1,85 @@
+"""One path whose steps write as many positions as the model is sure of, and always the surest one.
+
+Easy stretches are written many positions at a time, hard ones one by one (Fast-dLLM, arXiv 2505.22618, and the
+entropy bound of Ben-Hamu et al., arXiv 2505.24857). A rule says what a step writes beyond the surest position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import torch
+
+from unmask.core import Frame, Rows, Schedule, decoder
+from unmask.core.shapes import AtBool, AtFloat, PerRow
+from unmask.decoders.path import check_sure, check_temperature
+from unmask.errors import UnmaskError, nearest
+from unmask.policies.draft import Draft, sample
+from unmask.policies.order import confidence, entropy, top
+
+Rule = Literal["confidence", "factor", "entropy"]
+
+
+@decoder("adaptive")
+@dataclass(frozen=True)
+class Adaptive:
+    sure: float = 0.98  # rule confidence: write drafts of at least this probability
+    rule: Literal["confidence", "factor", "entropy"] = "confidence"  # what is written beyond the surest position
+    factor: float = 1.0  # rule factor: write n drafts while (n + 1)(1 − p) of the least sure one is below this
+    budget: float = 0.1  # rule entropy: write in order of entropy while its sum, in nats, is at most this
+    temperature: float = 0.0  # 0 takes the likeliest token
+    block: int | None = None  # masks per block; 32, or all of them when there are fewer
+
+    def __post_init__(self) -> None:
+        check_sure(self.sure)
+        check_temperature(self.temperature)
+        if self.rule not in get_args(Rule):
+            raise UnmaskError(f"unknown rule {self.rule!r}: {nearest(self.rule, get_args(Rule))}")
+        for name in ("factor", "budget"):
+            if not getattr(self, name) >= 0:
+                raise UnmaskError(f"{name}={getattr(self, name)} does not work: choose 0 or more")
+
+    def __call__(self, rows: Rows) -> Iterator[Frame]:
+        for written, steps in self.walk(rows, torch.zeros_like(rows.group)):
+            yield written.frame(int(steps.max()))
+
+    def walk(self, rows: Rows, steps: PerRow) -> Iterator[tuple[Rows, PerRow]]:
+        """Fill all masks. Every row advances by itself: it has its own block and its own step, counted from `steps`."""
+        size = Schedule.plan(rows.length, self.block).block
+        while len(unfinished := rows.unfinished):
+            steps = steps.index_add(0, unfinished, torch.ones_like(unfinished))
+            some, at = rows.only(unfinished).advance(size)
+            draft = sample(some, at, steps[unfinished], self.temperature)
+            rows = rows.put(unfinished, draft.write(self._written(draft)))
+            yield rows, steps
+
+    def _written(self, draft: Draft) -> AtBool:
+        masked = draft.masked
+        masked[:, 1:] &= draft.at[:, 1:] != draft.at[:, :-1]  # a short block repeats its last column
+        rank = entropy(draft) if self.rule == "entropy" else confidence(draft)
+        return top(rank, masked, self._count(rank, masked))
+
+    def _count(self, rank: AtFloat, masked: AtBool) -> torch.Tensor:
+        """How many positions a step writes, (row, 1)."""
+        ranked, place = rank.masked_fill(~masked, -torch.inf).sort(dim=1, descending=True, stable=True)
+        if self.rule == "confidence":
+            within = ranked.exp() >= self.sure
+        elif self.rule == "factor":
+            number = torch.arange(1, ranked.shape[1] + 1, device=ranked.device)
+            within = (number + 1) * (1 - ranked.exp()) < self.factor
+        else:
+            within = (-ranked).cumsum(1) <= self.budget
+        return (within & masked.gather(1, place)).sum(1, keepdim=True).clamp(min=1)
+
+    @property
+    def choice(self) -> str:
+        return "score"
+
+    def resolved(self, length: int) -> Adaptive:
+        return replace(self, block=Schedule.plan(length, self.block).block)
+
+    def rows(self, length: int) -> int:
+        """At most: a step writes at least one position."""
+        return length

@@ -1,0 +1,97 @@
+"""Write a text, then mask the positions that the finished text makes unlikely and write them again.
+
+A position is judged by its log p once it is hidden inside the finished text. The least likely share of positions is
+masked and filled by a greedy adaptive path. The new text is kept where its score is higher; a row whose new text is
+not better is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import ceil
+
+import torch
+
+from unmask.core import Decoder, Frame, Rows, decoder
+from unmask.core.shapes import AtFloat, PerRow
+from unmask.decoders.adaptive import Adaptive
+from unmask.decoders.repeat import Repeated
+from unmask.errors import UnmaskError
+from unmask.policies.likelihood import Interleaved, Likelihood, likelihood, predict_slots
+
+
+@decoder("repair")
+@dataclass(frozen=True)
+class Repair:
+    inner: Decoder = field(default_factory=Adaptive)  # what writes the text; its best row is repaired
+    rounds: int = 2  # at most
+    share: float = 0.25  # of the positions, masked in each round
+    likelihood: Likelihood = field(default_factory=Interleaved)  # what judges positions and texts
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
+        if isinstance(self.inner, Repeated) or self.inner.choice != "score":
+            raise UnmaskError("repair works on one text: write best-of(inner=repair) to repair every sample")
+        if self.rounds < 1:
+            raise UnmaskError(f"rounds={self.rounds} does not work: choose 1 or more")
+        if not 0 < self.share <= 1:
+            raise UnmaskError(f"share={self.share} does not work: choose more than 0 and at most 1")
+
+    def __call__(self, rows: Rows) -> Iterator[Frame]:
+        frame = None
+        for frame in self.inner(rows):
+            yield frame
+        assert frame is not None
+        rows, parent = _finished(rows, frame)
+        logp, number = predict_slots(rows, self.likelihood), frame.step
+        rows = rows.with_scores(logp.sum(1, keepdim=True))
+        yield replace(rows.frame(number), parent=parent)
+        trying = torch.arange(len(rows), device=logp.device)
+        for _ in range(self.rounds):
+            trial = start = rows.only(trying)
+            for trial, steps in self._rewrite(start, logp[trying]):
+                number = max(number, int(steps.max()))
+                yield rows.put(trying, trial).frame(number)
+            fresh = predict_slots(trial, self.likelihood)
+            better = (fresh.sum(1) > logp[trying].sum(1)).nonzero()[:, 0]
+            trying = trying[better]
+            if len(trying):
+                logp = logp.index_copy(0, trying, fresh[better])
+                rows = replace(rows.put(trying, trial.keep(better)), kept=None)
+            rows = rows.with_scores(logp.sum(1, keepdim=True))
+            yield rows.frame(number)
+            if not len(trying):
+                return
+
+    def _rewrite(self, rows: Rows, logp: AtFloat) -> Iterator[tuple[Rows, PerRow]]:
+        """The least likely slots masked, then filled; each row counts on from its own last step."""
+        slots = logp.sort(dim=1, stable=True).indices[:, : self._masks(rows.length)]
+        steps = rows.canvas.order.gather(1, rows.slots).amax(1) + 1
+        rows = rows.remask(rows.slots.gather(1, slots))
+        yield rows, steps
+        yield from Adaptive(block=rows.length).walk(rows, steps)
+
+    def _masks(self, length: int) -> int:
+        return ceil(self.share * length)
+
+    @property
+    def choice(self) -> str:
+        return "score"
+
+    def resolved(self, length: int) -> Repair:
+        return replace(self, inner=self.inner.resolved(length))
+
+    def rows(self, length: int) -> int:
+        """At most: a round masks some positions, writes them one by one and scores the text."""
+        scoring = self.likelihood.forwards(slice(0, length))
+        return self.inner.rows(length) + scoring + self.rounds * (self._masks(length) + scoring)
+
+
+def _finished(rows: Rows, frame: Frame) -> tuple[Rows, PerRow]:
+    """The best row of each group after the last frame, and its number in that frame."""
+    group = frame.canvas.problem if frame.group is None else frame.group
+    every = replace(rows.keep(torch.searchsorted(rows.group, group)), canvas=frame.canvas, kept=None)
+    every = every.with_scores(frame.score[:, None])
+    best = every.best(1)
+    return every.keep(best), best
