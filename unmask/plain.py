@@ -17,6 +17,7 @@ from torch import Tensor
 from unmask.core.noise import Noise, Purpose, key
 from unmask.errors import UnmaskError
 
+Device = torch.device | str
 Forward = Callable[[Tensor], Tensor]  # tokens (row, pos) -> logits (row, pos, vocab)
 Order = Literal["low-confidence", "random", "left-to-right", "margin", "entropy"]
 Rule = Literal["confidence", "factor", "entropy"]
@@ -26,8 +27,6 @@ Likelihood = Literal["block", "all-blocks", "future-masked"] | Partition
 
 @dataclass(frozen=True)
 class Path:
-    """What a single path wrote."""
-
     tokens: list[int]  # prompt and answer
     score: float  # sum of log p of each token when it was written
     steps: int
@@ -65,7 +64,7 @@ def one_path(
     steps: int | None = None,
     temperature: float = 0.0,
     seed: int = 0,
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
 ) -> Path:
     """The published loop: at each step draw everything, write the quota the order ranks first."""
     x, noise, score, number = *start(prompt, length, mask_id, seed, device), 0.0, 0
@@ -92,7 +91,7 @@ def adaptive(
     temperature: float = 0.0,
     block: int | None = None,
     seed: int = 0,
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
 ) -> Path:
     """A step writes what the rule allows, at least the surest position. Fast-dLLM (arXiv 2505.22618) by confidence."""
     x, noise, score, number = *start(prompt, length, mask_id, seed, device), 0.0, 0
@@ -135,7 +134,7 @@ def order_token_search(
     samples: int = 1,
     rows_at_once: int = 1,
     seed: int = 0,
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
 ) -> Search:
     """Algorithm 1; a comment gives the lines of each part."""
     x, noise = start(prompt, length, mask_id, seed, device)
@@ -163,8 +162,7 @@ def order_token_search(
             scores = block_scores(forward, flat, spans, b, likelihood, mask_id, rows_at_once)  # 14, 15
             for i, mean in zip(draws, scores.unflatten(0, (-1, samples)).mean(1).tolist(), strict=True):
                 s = tuple(mean) if likelihood == "all-blocks" else (*row.s[:b], mean[b], *row.s[b + 1 :])  # 16
-                full = tuple(x0s[i].tolist())
-                candidates.append(Beam(afters[i], streams[i], s, sum(s), full, parent, i))  # 17, 18
+                candidates.append(Beam(afters[i], streams[i], s, sum(s), tuple(x0s[i].tolist()), parent, i))  # 17, 18
         rows = candidates
         if search:
             branches.append(candidates)
@@ -181,10 +179,7 @@ def block_scores(
     mask_id: int,
     rows_at_once: int = 1,
 ) -> Tensor:
-    """Eq. 2, S4, S5: hide blocks of each completion, predict them in one pass, sum log p: (completion, block).
-
-    A partition hides the current block in parts, one pass for each.
-    """
+    """Eq. 2, S4, S5: hide parts of each completion, predict each part in one pass, sum log p: (completion, block)."""
     scored = range(b + 1) if likelihood == "all-blocks" else [b]
     full = torch.stack(list(fulls))
     logp = torch.zeros_like(full, dtype=torch.float64)
@@ -203,14 +198,11 @@ def hidden_together(spans: Sequence[Tensor], b: int, likelihood: Likelihood) -> 
         hidden = {"block": spans[b : b + 1], "all-blocks": spans[: b + 1], "future-masked": spans[b:]}[likelihood]
         return [torch.cat(list(hidden))]
     kind, size = likelihood
-    if kind == "leave-out":
-        return spans[b].split(size)
-    return [spans[b][first::size] for first in range(min(size, len(spans[b])))]
+    combs = [spans[b][first::size] for first in range(min(size, len(spans[b])))]
+    return spans[b].split(size) if kind == "leave-out" else combs
 
 
-def start(
-    prompt: Sequence[int], length: int, mask_id: int, seed: int, device: torch.device | str
-) -> tuple[Tensor, Noise]:
+def start(prompt: Sequence[int], length: int, mask_id: int, seed: int, device: Device) -> tuple[Tensor, Noise]:
     """[prompt; MASK^L] and the root of its noise. Masks inside the prompt are filled in like any other."""
     x = torch.tensor([*prompt, *[mask_id] * length], device=device)
     problem = torch.tensor([key(prompt)], device=device)
@@ -293,15 +285,14 @@ def chosen(l: Tensor, tokens: Tensor) -> Tensor:
 def rank(order: Order, l: Tensor, logp: Tensor, noise: Noise, step: int) -> Tensor:
     """Of every position, how early it should be written: the highest first."""
     places = torch.arange(len(l), device=l.device)
-    if order == "low-confidence":
-        return logp
-    if order == "random":
-        return noise.uniform("order", step, places[None])[0, :, 0]
-    if order == "left-to-right":
-        return -places
-    if order == "margin":
-        return l.softmax(-1).sort(descending=True).values[:, :2] @ l.new_tensor([1.0, -1.0])
-    return torch.special.entr(l.softmax(-1)).sum(-1).neg()
+    ranks: dict[Order, Callable[[], Tensor]] = {
+        "low-confidence": lambda: logp,
+        "random": lambda: noise.uniform("order", step, places[None])[0, :, 0],
+        "left-to-right": lambda: -places,
+        "margin": lambda: l.softmax(-1).sort(descending=True).values[:, :2] @ l.new_tensor([1.0, -1.0]),
+        "entropy": lambda: torch.special.entr(l.softmax(-1)).sum(-1).neg(),
+    }
+    return ranks[order]()
 
 
 def best(ranks: Tensor, among: Tensor, count: int) -> Tensor:

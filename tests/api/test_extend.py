@@ -29,8 +29,8 @@ for prompt, output in zip(["abc", "b"], outputs):
     assert alone.rows == output.rows
     assert [tuple(row) for row in list(output.trace.replay())[-1].canvas.tokens.tolist()] == [output.rows[0].ids]
 assert unmask.generate(sharp, "abc", decoder="vote(n=3, inner=right-to-left)").cost.rows == 24
-searched = unmask.generate(sharp, "abc", decoder="ots(beams=2, block=4, likelihood=odd-even)", length=8)
-assert "likelihood=odd-even" in searched.decoder
+searched = unmask.generate(sharp, "abc", decoder="ots(beams=2, block=4, likelihood=halves)", length=8)
+assert "likelihood=halves" in searched.decoder
 ends = task.make("ends-in-d")
 assert all(ends.grade(problem, problem.gold).right and not ends.grade(problem, "").right for problem in ends.problems())
 try:

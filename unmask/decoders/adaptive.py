@@ -67,7 +67,7 @@ class Adaptive:
         if self.rule == "confidence":
             within = ranked.exp() >= self.sure
         elif self.rule == "factor":
-            number = torch.arange(1, ranked.shape[1] + 1, device=ranked.device)
+            number = torch.ones_like(ranked).cumsum(1)
             within = (number + 1) * (1 - ranked.exp()) < self.factor
         else:
             within = (-ranked).cumsum(1) <= self.budget

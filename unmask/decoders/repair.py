@@ -47,7 +47,7 @@ class Repair:
         logp, number = predict_slots(rows, self.likelihood), frame.step
         rows = rows.with_scores(logp.sum(1, keepdim=True))
         yield replace(rows.frame(number), parent=parent)
-        trying = torch.arange(len(rows), device=logp.device)
+        trying, _ = rows.children(1)
         for _ in range(self.rounds):
             trial = start = rows.only(trying)
             for trial, steps in self._rewrite(start, logp[trying]):
