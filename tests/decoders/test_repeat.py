@@ -107,3 +107,16 @@ def test_a_key_says_what_votes_compare():
 def test_wrong_settings_are_refused(spec: str, sentence: str):
     with pytest.raises(UnmaskError, match=sentence.replace("(", r"\(")):
         decoder.make(spec)
+
+
+@pytest.mark.parametrize("outer", ["best-of", "vote"])
+@pytest.mark.parametrize("inner", ["best-of(n=3)", "best-of(n=2, inner=ots(beams=2, block=3, temperature=1.0))"])
+def test_repeating_what_is_repeated_equals_choosing_by_hand(outer: str, inner: str):
+    model = unmask.load("toy-transformer(letters=12, width=16, layers=2)")
+    prompts = ["abc", "a", "dd"]
+    outputs = unmask.generate(model, prompts, decoder=f"{outer}(n=2, inner={inner})", length=6, seed=3)
+    for prompt, output in zip(prompts, outputs, strict=True):
+        alone = [unmask.generate(model, prompt, decoder=inner, length=6, seed=unmask.reseed(3, i)) for i in range(2)]
+        if outer == "best-of":
+            alone.sort(key=lambda sample: -sample.score)
+        assert [(row.text, row.score) for row in output.rows] == [(sample.text, sample.score) for sample in alone]

@@ -43,21 +43,22 @@ class Repeated(ABC):
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         """Frames of all samples together. At the end each sample keeps its best row."""
-        samples, frame = rows.samples(self.n), None
-        for frame in self.inner(samples):
-            yield frame
-        if frame is None:
+        samples, last = rows.samples(self.n), None
+        for last in self.inner(samples):
+            assert last.group is not None
+            yield replace(last, group=last.group // self.n)
+        if last is None or last.group is None:
             return
-        best = _best(frame)
-        score = frame.score[best]
+        best, group = _best(last), last.group // self.n
+        score = last.score[best]
         if self.judge is not None:
-            score = predict_slots(replace(samples, canvas=frame.canvas.rows(best)), self.judge).sum(1)
+            score = predict_slots(replace(samples, canvas=last.canvas.rows(best)), self.judge).sum(1)
         if self.ranked:
             ranked = score.sort(descending=True, stable=True).indices
-            ranked = ranked[frame.canvas.problem[best[ranked]].sort(stable=True).indices]
+            ranked = ranked[group[best[ranked]].sort(stable=True).indices]
             best, score = best[ranked], score[ranked]
-        if self.judge is not None or best.tolist() != list(range(len(frame.canvas))):
-            yield Frame(frame.canvas.rows(best), score, frame.step, parent=best)
+        if self.judge is not None or best.tolist() != list(range(len(last.canvas))):
+            yield Frame(last.canvas.rows(best), score, last.step, group=group[best], parent=best)
 
     def resolved(self: Case, length: int) -> Case:
         return replace(self, inner=self.inner.resolved(length))
