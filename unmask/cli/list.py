@@ -15,10 +15,11 @@ from unmask.core import decoder
 from unmask.errors import UnmaskError, nearest
 from unmask.experiments import EXPERIMENTS
 from unmask.models import model
+from unmask.policies.likelihood import likelihood
 from unmask.registry import Registry
 from unmask.tasks import task
 
-KINDS: dict[str, Registry[Any]] = {"decoders": decoder, "models": model, "tasks": task}
+KINDS: dict[str, Registry[Any]] = {"decoders": decoder, "likelihoods": likelihood, "models": model, "tasks": task}
 
 
 @app.command("list")
