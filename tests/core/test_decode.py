@@ -75,9 +75,9 @@ def test_outside_its_window_a_row_is_what_it_was_when_it_entered(spec: str, chai
     canvas = Canvas.blank([[1]], 6, chain.mask_id, dtype=chain.dtype)
     settings = {"block": 2} if hasattr(decoder.make(spec), "block") else {}
     decode(decoder.make(spec, **settings), Caching(watched), canvas)
-    assert watched.asked
-    for now, _, kept in watched.asked:
-        assert kept is not None
+    cached_asks = [(now, kept) for now, _, kept in watched.asked if kept is not None]
+    assert cached_asks  # a finished text may also be judged without anything kept
+    for now, kept in cached_asks:
         before = kept.snapshot.tokens[kept.places]
         changed = (now.tokens != before).scatter(1, kept.window, False)
         assert not changed.any()
