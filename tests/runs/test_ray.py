@@ -42,11 +42,12 @@ class Deadly:
     target: int
     inner: Decoder = field(default_factory=lambda: decoder.make("low-confidence"))
     choice = "score"
-    def __call__(self, denoiser, canvas, noise):
+    def __call__(self, rows):
+        canvas = rows.canvas
         for tokens, pad in zip(canvas.tokens, canvas.pad.tolist()):
             if int(tokens[pad:canvas.start].sum()) == self.target:
                 os.kill(os.getpid(), signal.SIGKILL)
-        return self.inner(denoiser, canvas, noise)
+        return self.inner(rows)
     def resolved(self, length):
         return replace(self, inner=self.inner.resolved(length))
     def rows(self, length):
