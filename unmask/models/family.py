@@ -130,7 +130,7 @@ class Family:
 
     def write_tokenizer(self, folder: Path, vocab: int) -> None:
         """The tokenizer files of a random checkpoint, as the family publishes them."""
-        raise NotImplementedError
+        raise UnmaskError(f"{type(self).__name__} has no write_tokenizer: random checkpoints of it cannot be made")
 
     def weights(self, shape: Shape) -> Iterator[Weight]:
         names, width, kv = self.names, shape.width, shape.kv_width
