@@ -35,6 +35,11 @@ EXAMPLES: dict[str, list[str]] = {
         "best-of(n=2, inner=order-search)",
         "best-of(n=3, inner=adaptive(sure=0.6, temperature=1), likelihood=interleaved(combs=2))",
     ],
+    "search": [
+        "search(sure=0.5, plausible=0.01)",
+        "search(budget=9, width=2, sure=0.6, plausible=0.2, block=3)",
+        "search(budget=40, width=3, sure=1, plausible=0.001, likelihood=leave-out(group=2))",
+    ],
     "repair": [
         "repair(inner=adaptive(sure=0.5, temperature=1), rounds=3)",
         "repair(inner=random(temperature=1.0), share=0.5, likelihood=leave-out(group=2))",
@@ -44,6 +49,7 @@ EXAMPLES: dict[str, list[str]] = {
 UP_TO = {
     "adaptive",
     "repair",
+    "search",
     "threshold",
     "order-search",
     "token-search",

@@ -11,6 +11,8 @@ from torch import Tensor
 from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, PerRow, Score, Steps, Tokens
 from unmask.errors import UnmaskError
 
+BY_ROW = ("tokens", "order", "logp", "pad", "problem")
+
 
 @dataclass(frozen=True)
 class Canvas:
@@ -138,8 +140,11 @@ class Canvas:
 
     def put(self, index: Int[Tensor, " some"], rows: Canvas) -> Canvas:
         """These rows instead of those that the index names."""
-        names = ("tokens", "order", "logp", "pad", "problem")
-        return replace(self, **{name: getattr(self, name).index_copy(0, index, getattr(rows, name)) for name in names})
+        return replace(self, **{name: getattr(self, name).index_copy(0, index, getattr(rows, name)) for name in BY_ROW})
+
+    def joined(self, rows: Canvas) -> Canvas:
+        """These rows, and others of the same batch after them."""
+        return replace(self, **{name: torch.cat([getattr(self, name), getattr(rows, name)]) for name in BY_ROW})
 
 
 def _check_prompt(prompt: Sequence[int], length: int, mask_id: int, infill: bool) -> None:

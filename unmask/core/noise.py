@@ -79,6 +79,10 @@ class Noise:
         """Row i of the result has the stream of row index[i]."""
         return Noise(self.seed[index], self.problem[index], self.lineage[index])
 
+    def joined(self, noise: Noise) -> Noise:
+        words = (torch.cat([getattr(self, name), getattr(noise, name)]) for name in ("seed", "problem", "lineage"))
+        return Noise(*words)
+
     def children(self, parent: Int[Tensor, " new"], draw: Int[Tensor, " new"], step: int) -> Noise:
         """Row i comes from row parent[i] by draw[i]. Draw 0 keeps its parent's stream, others get their own."""
         rows = self.rows(parent)

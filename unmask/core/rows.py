@@ -13,7 +13,7 @@ from unmask.core.decoder import Branch, Frame
 from unmask.core.denoiser import Denoiser
 from unmask.core.kept import Kept, Memory, distinct
 from unmask.core.noise import Noise, Purpose
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Float, Int, PerRow, Score, Steps, Tokens
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, PerRow, Score, Steps, Tokens
 
 
 @dataclass(frozen=True)
@@ -142,21 +142,33 @@ class Rows:
         aside = frozenset(place for row, place in enumerate(self.kept.places.tolist()) if row in others)
         return replace(rows, kept=replace(rows.kept, aside=aside))
 
+    def copies(self) -> PerRow:
+        """A number for each row, the same for rows of one group with the same text."""
+        _, copies = distinct(self.canvas, self.group[:, None])
+        return torch.tensor(copies, device=self.group.device)
+
     def samples(self, count: int) -> Rows:
         """`count` independent copies of each row, sample i with the noise of a run under `reseed(seed, i)`."""
         parent, sample = self.children(count)
         rows = self.keep(parent)
         return replace(rows, noise=rows.noise.again(sample), group=rows.group * count + sample)
 
-    def best(self, count: int) -> Int[Tensor, " best"]:
-        """The `count` rows of highest score in each group, group by group; ties go to the earlier row."""
-        return self.first(self.score.sort(descending=True, stable=True).indices, count)
+    def joined(self, rows: Rows) -> Rows:
+        """These rows, and others of the same problems after them. Nothing kept goes along."""
+        canvas, noise = self.canvas.joined(rows.canvas), self.noise.joined(rows.noise)
+        slots, group = torch.cat([self.slots, rows.slots]), torch.cat([self.group, rows.group])
+        scores = None if self.scores is None or rows.scores is None else torch.cat([self.scores, rows.scores])
+        return Rows(canvas, noise, slots, group, self.model, scores)
 
-    def first(self, ranked: Int[Tensor, " some"], count: int) -> Int[Tensor, " best"]:
-        """The first `count` of each group among row numbers in some order."""
-        group, place = self.group[ranked].sort(stable=True)
-        rank = torch.arange(len(place), device=place.device) - torch.searchsorted(group, group)
-        return ranked[place][rank < count]
+    def best(self, count: int, copy: PerRow | None = None) -> Int[Tensor, " best"]:
+        """The `count` rows of highest score in each group, group by group; ties go to the earlier row.
+
+        Of rows with the same number in `copy` only the best is taken.
+        """
+        ranked = self.score.sort(descending=True, stable=True).indices
+        if copy is not None:
+            ranked = ranked[_first_seen(copy[ranked])]
+        return first_of_each(self.group, ranked, count)
 
     def prune(
         self, best: Int[Tensor, " best"], step: int, parent: PerRow, draw: PerRow, completion: Tokens
@@ -195,3 +207,17 @@ class Rows:
         every = torch.arange(memory.places, device=window.device).clamp(max=len(kept.snapshot) - 1)
         snapshot = kept.snapshot.rows(every).put(window.new_tensor(given), part.rows(window.new_tensor(first)))
         return Kept(memory, snapshot, window.new_tensor(places), window)
+
+
+def first_of_each(group: PerRow, ranked: Int[Tensor, " some"], count: int) -> Int[Tensor, " best"]:
+    """Among row numbers in some order, the first `count` of each group, group by group."""
+    ordered, place = group[ranked].sort(stable=True)
+    rank = torch.arange(len(place), device=place.device) - torch.searchsorted(ordered, ordered)
+    return ranked[place][rank < count]
+
+
+def _first_seen(values: Int[Tensor, " some"]) -> Bool[Tensor, " some"]:
+    ordered, place = values.sort(stable=True)
+    new = torch.ones_like(ordered, dtype=torch.bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return torch.zeros_like(new).scatter(0, place, new)

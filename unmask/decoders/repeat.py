@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeVar
 
-import torch
-
 from unmask.core import Decoder, Frame, Rows, decoder
+from unmask.core.rows import first_of_each
 from unmask.errors import UnmaskError, nearest
 from unmask.policies.likelihood import Likelihood, likelihood, predict_slots
 from unmask.registry import ADDED
@@ -49,7 +48,8 @@ class Repeated(ABC):
             yield replace(last, group=last.group // self.n)
         if last is None or last.group is None:
             return
-        best, group = _best(last), last.group // self.n
+        best = first_of_each(last.group, last.score.sort(descending=True, stable=True).indices, 1)
+        group = last.group // self.n
         score = last.score[best]
         if self.judge is not None:
             score = predict_slots(replace(samples, canvas=last.canvas.rows(best)), self.judge).sum(1)
@@ -108,13 +108,3 @@ class Vote(Repeated):
         super().__post_init__()
         if self.choice not in ("majority", "weighted"):
             raise UnmaskError(f"choice={self.choice!r} is not a vote: {nearest(self.choice, ('majority', 'weighted'))}")
-
-
-def _best(frame: Frame) -> torch.Tensor:
-    """The best row of each sample; ties go to the first."""
-    assert frame.group is not None
-    ranked = frame.score.sort(descending=True, stable=True).indices
-    group, place = frame.group[ranked].sort(stable=True)
-    first = torch.ones_like(group, dtype=torch.bool)
-    first[1:] = group[1:] != group[:-1]
-    return ranked[place][first]

@@ -67,7 +67,7 @@ class VisibleSearch(ABC):
             candidates = self._branch(beliefs, rows, step)
             ahead = self._look(candidates, following or step)
             scored = candidates.rows.with_scores(self._scores(ahead, candidates.rows, schedule))
-            best = _best(scored, candidates, self.beams)
+            best = scored.best(self.beams, candidates.copy)
             text = scored.canvas.tokens
             rows, frame = scored.prune(best, step.number, candidates.parent, candidates.draw, text)
             yield frame
@@ -158,16 +158,3 @@ class TokenSearch(VisibleSearch):
 def _by_block(logp: AtFloat, schedule: Schedule) -> Float[Tensor, "row block"]:
     short = schedule.blocks * schedule.block - logp.shape[1]
     return torch.nn.functional.pad(logp, (0, short)).unflatten(1, (-1, schedule.block)).sum(2)
-
-
-def _best(rows: Rows, candidates: Candidates, count: int) -> Int[Tensor, " best"]:
-    """The best `count` distinct rows of each group; ties go to the lower parent, then the lower draw."""
-    ranked = rows.score.sort(descending=True, stable=True).indices
-    return rows.first(ranked[_first_seen(candidates.copy[ranked])], count)
-
-
-def _first_seen(values: PerRow) -> Bool[Tensor, " row"]:
-    ordered, place = values.sort(stable=True)
-    new = torch.ones_like(ordered, dtype=torch.bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return torch.zeros_like(new).scatter(0, place, new)

@@ -1,31 +1,38 @@
 """Likelihoods of a text: which of its positions are hidden together and predicted from the rest, and which count.
 
 A likelihood is a list of groups of slots, each hidden once inside the finished text. The log p of the slots that
-count is summed by block. A new likelihood is a class here that returns its groups.
+count is summed by block. A group that hides nothing counts log p as it was when its slots were written. A new
+likelihood is a class here that returns its groups.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from math import ceil
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from unmask.core import Rows, Step
+from unmask.core.noise import mix
 from unmask.core.shapes import AtFloat, Columns, Float, Int
 from unmask.errors import UnmaskError
 from unmask.registry import Registry
+
+Slots = slice | tuple[int, ...]
+NOTHING: Slots = ()
 
 
 class Hidden(NamedTuple):
     """One group of the partition."""
 
-    slots: slice  # masked together
-    counted: slice  # those of them whose log p counts
+    slots: Slots  # masked together
+    counted: Slots  # those of them whose log p counts
+    weight: float = 1.0  # of that log p in the sum
 
 
 class Likelihood(ABC):
@@ -35,11 +42,12 @@ class Likelihood(ABC):
 
     def start(self, current: slice) -> int:
         """The first slot that is hidden: what comes before it does not change while candidates are scored."""
-        return min(group.slots.start for group in self.groups(current))
+        first = [s.start if isinstance(s, slice) else s[0] for s, *_ in self.groups(current) if s != NOTHING]
+        return min(first, default=current.start)
 
     def forwards(self, current: slice) -> int:
         """Rows asked of the network to score one text."""
-        return len(self.groups(current))
+        return sum(group.slots != NOTHING for group in self.groups(current))
 
 
 likelihood: Registry[Likelihood] = Registry("likelihood")
@@ -106,6 +114,57 @@ class LeaveOut(Likelihood):
         return [Hidden(part, part) for part in parts]
 
 
+@likelihood("random-masks")
+@dataclass(frozen=True)
+class RandomMasks(Likelihood):
+    """The current block, a random share of it at a time: the same masks for every text of a length."""
+
+    ratio: float = 0.5  # of the slots, hidden together
+    n: int = 4  # masks
+
+    def __post_init__(self) -> None:
+        if not 0 < self.ratio <= 1:
+            raise UnmaskError(f"ratio={self.ratio} does not work: choose more than 0 and at most 1")
+        if self.n < 1:
+            raise UnmaskError(f"n={self.n} does not work: choose 1 or more")
+
+    def groups(self, current: slice) -> Sequence[Hidden]:
+        size = current.stop - current.start
+        masked = ceil(self.ratio * size)
+        numbers = mix(torch.arange(self.n)[:, None], 1 + torch.arange(size))
+        masks = [sorted(row[:masked]) for row in numbers.argsort(dim=1).tolist()]
+        parts = [tuple(current.start + slot for slot in mask) for mask in masks]
+        return [Hidden(part, part, size / (masked * self.n)) for part in parts]
+
+
+@likelihood("path")
+@dataclass(frozen=True)
+class PathLikelihood(Likelihood):
+    """log p of the current block as it was when each position was written. Costs nothing."""
+
+    def groups(self, current: slice) -> Sequence[Hidden]:
+        return [Hidden(NOTHING, current)]
+
+
+@likelihood("sum")
+@dataclass(frozen=True)
+class Sum(Likelihood):
+    """Two likelihoods added; a third by nesting."""
+
+    first: Likelihood = field(default_factory=lambda: Interleaved(2))
+    second: Likelihood = field(default_factory=lambda: Interleaved(3))
+
+    def __post_init__(self) -> None:
+        for name in ("first", "second"):
+            part = likelihood.make(getattr(self, name))
+            if isinstance(part, AllBlocks):
+                raise UnmaskError(f"sum({name}=all-blocks) does not work: it scores earlier blocks anew, others do not")
+            object.__setattr__(self, name, part)
+
+    def groups(self, current: slice) -> Sequence[Hidden]:
+        return [*self.first.groups(current), *self.second.groups(current)]
+
+
 def score_blocks(
     rows: Rows, completions: Sequence[Rows], likelihood: Likelihood, step: Step
 ) -> Float[Tensor, "row block"]:
@@ -115,7 +174,7 @@ def score_blocks(
     logps = predict(_joined(rows, completions), groups, likelihood.start(step.span))
     fresh: dict[int, Tensor] = {}
     for group, logp in zip(groups, logps, strict=True):
-        blocks = [slot // step.size for slot in range(rows.length)[group.counted]]
+        blocks = [slot // step.size for slot in _numbers(group.counted, rows.length)]
         parts = logp.split([len(list(part)) for _, part in groupby(blocks)], dim=1)
         for block, part in zip(dict.fromkeys(blocks), parts, strict=True):
             mean = part.sum(1).unflatten(0, (-1, len(rows))).mean(0)
@@ -128,19 +187,30 @@ def predict_slots(rows: Rows, likelihood: Likelihood) -> AtFloat:
     groups = likelihood.groups(slice(0, rows.length))
     logp = rows.canvas.logp.new_zeros(rows.slots.shape)
     for group, part in zip(groups, predict(replace(rows, kept=None), groups, start=0), strict=True):
-        logp[:, group.counted] = part.to(logp.dtype)
+        logp[:, group.counted] += part.to(logp.dtype)
     return logp
 
 
 def predict(full: Rows, groups: Sequence[Hidden], start: int) -> list[AtFloat]:
     """log p of each group's counted slots in finished texts, once the group is hidden in them. One call for all."""
-    sizes = [len(range(full.length)[group.counted]) for group in groups]
+    hiding = [group for group in groups if group.slots != NOTHING]
+    again = iter(_predict_hidden(full, hiding, start) if hiding else ())
+    written = full.canvas.logp.gather(1, full.slots)
+    return [(next(again) if g.slots != NOTHING else written[:, g.counted]) * g.weight for g in groups]
+
+
+def _predict_hidden(full: Rows, groups: Sequence[Hidden], start: int) -> list[AtFloat]:
+    sizes = [len(_numbers(group.counted, full.length)) for group in groups]
     hidden = torch.cat([full.remask(full.slots[:, group.slots]).canvas.tokens for group in groups])
     at = torch.cat([_padded(full.slots[:, group.counted], max(sizes)) for group in groups])
     tiled = full if len(groups) == 1 else full.keep(torch.arange(len(full), device=at.device).repeat(len(groups)))
     beliefs = replace(tiled, canvas=replace(tiled.canvas, tokens=hidden)).ask(at, slice(start, None))
     logp = beliefs.logp(tiled.canvas.at(at))
     return [part[:, :size] for part, size in zip(logp.split(len(full)), sizes, strict=True)]
+
+
+def _numbers(slots: Slots, length: int) -> Sequence[int]:
+    return range(length)[slots] if isinstance(slots, slice) else slots
 
 
 def _padded(at: Columns, width: int) -> Int[Tensor, "row width"]:

@@ -1,0 +1,227 @@
+"""Best-first search over second choices. This is ours, not the paper's.
+
+A greedy adaptive path writes a first text. At every slot it had a second choice, less likely by some factor. A
+deviation takes the second choice at one slot of a finished text, and writes again all that the text wrote from that
+step on. The likeliest deviations come first, wherever they start. Every text is scored by hiding its parts and
+predicting them again. The answer is the text of highest score.
+
+A problem ends when no plausible second choice is left, when a text is predicted again with certainty, or when its
+rows are spent. Nothing is drawn at random: the seed does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import log
+
+import torch
+from torch import Tensor
+
+from unmask.core import Frame, Rows, Schedule, decoder
+from unmask.core.rows import first_of_each
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Int, PerRow, Score
+from unmask.decoders.order_token_search import OrderTokenSearch
+from unmask.decoders.path import check_sure
+from unmask.errors import UnmaskError
+from unmask.policies.draft import Draft
+from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
+from unmask.policies.limit import Limit
+from unmask.policies.order import top
+
+HURRY = 1.5  # a step writes at least masks / rows left ** HURRY: few at first, more when rows run out
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Rows and the second choices they had. `at` is every slot."""
+
+    rows: Rows
+    problem: PerRow  # which of the first rows each belongs to
+    second: AtTokens
+    odds: AtFloat  # log p of the second choice minus that of the first; -inf where it must not be taken (again)
+    prior: Score  # the sum of the odds that were accepted on the way to this text
+
+    @classmethod
+    def blank(cls, rows: Rows, problem: PerRow, prior: Score) -> Texts:
+        odds = rows.canvas.logp.new_full(rows.slots.shape, -torch.inf)
+        return cls(rows, problem, torch.zeros_like(rows.slots), odds, prior)
+
+    @property
+    def step(self) -> Int[Tensor, "row at"]:
+        """The step that wrote each slot."""
+        return self.rows.canvas.order.gather(1, self.rows.slots)
+
+    @property
+    def last(self) -> int:
+        return int(self.step.max())
+
+    def frame(self, more: Texts) -> Frame:
+        """These and others that are being written."""
+        score = torch.cat([self.rows.score, more.rows.score])
+        return replace(self.rows.joined(more.rows).frame(max(self.last, more.last)), score=score)
+
+    def joined(self, more: Texts) -> Texts:
+        names = ("problem", "second", "odds", "prior")
+        return Texts(self.rows.joined(more.rows), *(torch.cat([getattr(self, n), getattr(more, n)]) for n in names))
+
+    def deviate(self, text: PerRow, slot: PerRow) -> tuple[Texts, Texts]:
+        """The texts with these second choices struck out, and new ones that begin with them."""
+        rows, odds = replace(self.rows.keep(text), scores=None, kept=None), self.odds[text, slot]
+        column, step = rows.slots.gather(1, slot[:, None]), self.step[text]
+        began = step.gather(1, slot[:, None])
+        logp = rows.canvas.logp.gather(1, column) + odds[:, None]
+        rows = rows.remask(torch.where(step >= began, rows.slots, column))
+        token = self.second[text, slot][:, None]
+        rows = rows.write(column, token, torch.ones_like(token, dtype=torch.bool), began[:, 0], logp)
+        fresh = Texts.blank(rows, self.problem[text], self.prior[text] + odds)
+        return replace(self, odds=self.odds.index_put((text, slot), odds.new_tensor(-torch.inf))), fresh
+
+
+@decoder("search")
+@dataclass(frozen=True)
+class Search:
+    budget: int | None = None  # rows per problem, never exceeded; by default what ots with 4 beams asks for
+    seconds: float | None = None  # a second limit, for the whole batch
+    width: int = 4  # texts of a problem that are written at the same time, and final rows
+    sure: float = 0.99  # write what is at least this likely; a text predicted again with this probability is certain
+    plausible: float = 0.1  # least probability of a second choice, relative to the first
+    block: int | None = None  # masks per block; 64, or all of them when there are fewer
+    likelihood: Likelihood = field(default_factory=Sum)  # what scores the texts
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
+        check_sure(self.sure)
+        for name in ("budget", "width", "block"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise UnmaskError(f"{name}={value} does not work: choose 1 or more")
+        if self.seconds is not None and not self.seconds > 0:
+            raise UnmaskError(f"seconds={self.seconds} does not work: choose more than 0")
+        if not 0 < self.plausible <= 1:
+            raise UnmaskError(f"plausible={self.plausible} does not work: choose more than 0 and at most 1")
+
+    def __call__(self, rows: Rows) -> Iterator[Frame]:
+        limit, forwards = Limit(self.rows(rows.length), self.seconds, rows.group), self._forwards(rows.length)
+        problem, _ = rows.children(1)
+        texts = blank = Texts.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
+        for texts in self._write(blank, limit.left, limit):
+            yield texts.rows.frame(texts.last)
+        texts = self._score_first(texts, limit)
+        while len(chosen := self._choose(texts, limit)) and not limit.late:
+            texts, begun = texts.deviate(*chosen.unbind(1))
+            parent = torch.cat([torch.arange(len(texts.problem), device=chosen.device), chosen[:, 0]])
+            yield replace(texts.frame(begun), parent=parent)
+            fresh = begun
+            for fresh in self._write(begun, self._shares(begun.problem, forwards, limit), limit):
+                yield texts.frame(fresh)
+                if limit.late:
+                    break
+            if not limit.late:
+                texts = texts.joined(self._score(fresh, limit))
+        best = texts.rows.best(self.width, texts.rows.copies())
+        yield replace(texts.rows.keep(best).frame(texts.last), parent=best)
+
+    def _write(self, texts: Texts, allowed: PerRow, limit: Limit) -> Iterator[Texts]:
+        """Greedy adaptive paths, each of which ends within its allowed rows. Those of a late batch end at once."""
+        size, allowed, step = self._block(texts.rows.length), allowed.clone(), texts.step.amax(1)
+        while len(index := texts.rows.unfinished):
+            limit.spend(texts.problem[index])
+            step = step.index_add(0, index, torch.ones_like(index))
+            some, at = texts.rows.only(index).advance(size)
+            beliefs = some.ask(at)
+            token, logp = beliefs.top(2)
+            draft = Draft(some, at, token[:, :, 0], logp[:, :, 0], beliefs, step[index])
+            where = self._written(draft, torch.ones_like(index) if limit.late else allowed[index])
+            row, place = where.nonzero().unbind(1)
+            slot = index[row], torch.searchsorted(some.slots, at)[row, place]
+            odds = (logp[row, place, 1] - logp[row, place, 0]).to(texts.odds.dtype)
+            texts = replace(
+                texts,
+                rows=texts.rows.put(index, draft.write(where)),
+                second=texts.second.index_put(slot, token[row, place, 1]),
+                odds=texts.odds.index_put(slot, odds),
+            )
+            allowed -= 1
+            limit.tick()
+            yield texts
+
+    def _written(self, draft: Draft, allowed: PerRow) -> AtBool:
+        """What is sure, the surest, and enough to end in time: every block needs a row."""
+        masked = draft.masked
+        masked[:, 1:] &= draft.at[:, 1:] != draft.at[:, :-1]  # a short block repeats its last column
+        here, size = masked.sum(1), draft.at.shape[1]
+        every = draft.rows.masked(draft.rows.slots).sum(1)
+        later = -(-(every - here) // size)  # blocks
+        few = (every / allowed.clamp(min=1).double() ** HURRY).ceil().long()
+        quota = torch.where(allowed <= 1 + later, here, few)
+        count = torch.maximum((masked & (draft.logp.exp() >= self.sure)).sum(1), quota).clamp(min=1)
+        return top(draft.logp, masked, count[:, None])
+
+    def _choose(self, texts: Texts, limit: Limit) -> Int[Tensor, "some two"]:
+        """The likeliest deviations of every problem that goes on, each a text and a slot, as far as rows last."""
+        value, cost = texts.prior[:, None] + texts.odds, self._cost(texts)
+        going = limit.left.masked_fill(self._certain(texts, len(limit.left)), 0)[texts.problem]
+        text, slot = ((value >= log(self.plausible)) & (cost <= going[:, None])).nonzero().unbind(1)
+        ranked = value[text, slot].sort(descending=True, stable=True).indices
+        chosen = first_of_each(texts.problem[text], ranked, self.width)
+        text, slot = text[chosen], slot[chosen]
+        total = cost[text, slot].cumsum(0)
+        start = torch.searchsorted(texts.problem[text], texts.problem[text])
+        before = total[start] - cost[text, slot][start]  # of other problems
+        within = total - before <= going[text]
+        return torch.stack([text[within], slot[within]], dim=1)
+
+    def _certain(self, texts: Texts, problems: int) -> Bool[Tensor, " problem"]:
+        """Whether a text of each problem is."""
+        best = texts.rows.score.new_full((problems,), -torch.inf)
+        best = best.scatter_reduce(0, texts.problem, texts.rows.score, "amax")
+        return best.exp() >= self.sure
+
+    def _cost(self, texts: Texts) -> Int[Tensor, "row at"]:
+        """Rows to reckon with for a deviation: as many steps as its text took from there on, and its score."""
+        return texts.step.amax(1, keepdim=True) - texts.step + 1 + self._forwards(texts.rows.length)
+
+    def _shares(self, problem: PerRow, forwards: int, limit: Limit) -> PerRow:
+        """Rows that each new text may take before it is scored."""
+        count = torch.zeros_like(limit.left).index_add(0, problem, torch.ones_like(problem))
+        return (limit.left // count.clamp(min=1))[problem] - forwards
+
+    def _score_first(self, texts: Texts, limit: Limit) -> Texts:
+        """A first text is scored where rows are left for a second one; where not, it is the answer as it is."""
+        forwards, score = self._forwards(texts.rows.length), texts.rows.score
+        going = limit.left > 2 * forwards
+        limit.stop((~going).nonzero()[:, 0])
+        some = going.nonzero()[:, 0]
+        if len(some) and not limit.late:
+            limit.spend(some, forwards)
+            score = score.index_copy(0, some, predict_slots(texts.rows.keep(some), self.likelihood).sum(1))
+        return replace(texts, rows=replace(texts.rows, kept=None).with_scores(score[:, None]))
+
+    def _score(self, texts: Texts, limit: Limit) -> Texts:
+        limit.spend(texts.problem, self._forwards(texts.rows.length))
+        score = predict_slots(texts.rows, self.likelihood).sum(1, keepdim=True)
+        return replace(texts, rows=replace(texts.rows, kept=None).with_scores(score))
+
+    def _forwards(self, length: int) -> int:
+        return self.likelihood.forwards(slice(0, length))
+
+    def _block(self, length: int) -> int:
+        """64, or more where the budget would not give every block a row."""
+        return min(max(64, -(-length // self.rows(length))), length) if self.block is None else self.block
+
+    @property
+    def choice(self) -> str:
+        return "score"
+
+    def resolved(self, length: int) -> Search:
+        block = Schedule.plan(length, self._block(length)).block
+        if self.rows(length) * block < length:
+            raise UnmaskError(
+                f"budget={self.budget} does not reach for {length} masks in blocks of {block}: "
+                f"choose {-(-length // block)} or more, or a larger block"
+            )
+        return replace(self, budget=self.rows(length), block=block)
+
+    def rows(self, length: int) -> int:
+        """At most."""
+        return OrderTokenSearch(beams=4).rows(length) if self.budget is None else self.budget
