@@ -29,7 +29,7 @@ from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slot
 from unmask.policies.limit import Limit
 from unmask.policies.order import top
 
-HURRY = 1.5  # a step writes at least masks / rows left ** HURRY: few at first, more when rows run out
+HURRY = 1.25  # a step writes at least masks / rows left ** HURRY: few at first, more when rows run out
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from unmask.experiments import (
     block_size,
     case_study,
     figure_1d,
+    frontier,
     nfe_scaling,
     pass_at_k,
     score_quality,
@@ -18,7 +19,7 @@ from unmask.experiments import (
 from unmask.experiments.experiment import Experiment
 
 PAPER = (table_1, figure_1d, table_2, pass_at_k, nfe_scaling, wall_time, temperature, block_size, table_s3, case_study)
-OURS = (score_quality, approximations)
+OURS = (frontier, score_quality, approximations)
 EXPERIMENTS: dict[str, Experiment] = {each.EXPERIMENT.name: each.EXPERIMENT for each in (*PAPER, *OURS)}
 
 

@@ -111,6 +111,15 @@ def mcnemar(better: int, worse: int) -> float:
     return min(1.0, 2 * total / 2**n)
 
 
+def holm(chances: Sequence[float]) -> list[float]:
+    """Each p corrected for the number of comparisons, so that all claims hold together (Holm, 1979)."""
+    corrected, least = [0.0] * len(chances), 0.0
+    for rank, place in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        least = max(least, min(1.0, chances[place] * (len(chances) - rank)))
+        corrected[place] = least
+    return corrected
+
+
 def sign_flip(differences: Sequence[float]) -> float:
     """Two-sided p of the mean if each problem's difference were equally likely to have the other sign.
 

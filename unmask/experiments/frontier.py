@@ -1,0 +1,160 @@
+"""How many right answers does each decoder give for the rows it takes, and what makes our search worth its rows?"""
+
+from __future__ import annotations
+
+from unmask.core import decoder
+from unmask.experiments.evidence import Evidence
+from unmask.experiments.experiment import Claim, Experiment, Findings, above, chance, judge, points
+from unmask.experiments.methods import Method, Part, selected
+from unmask.experiments.setup import BENCHMARKS, Setup
+from unmask.report.plots import ROWS, Plot, Point
+from unmask.report.statistics import holm
+from unmask.report.tables import MISSING, Table
+
+LENGTH = 256  # for models without an answer length of their own
+SHARES = (0.1, 0.2, 0.3, 0.6, 1.0, 1.6, 3.2)  # budgets of the search, as shares of what the paper's search takes
+SEARCH = "search-100"
+PAPER = "ots"
+PATH = "adaptive(sure=0.98, temperature=1.6, block={block})"
+# What is taken out of the search or put in the place of a part of it.
+ABLATION = {
+    "no-deviations": ("the first path alone", "adaptive(sure=0.99, block={block})"),
+    "score-path": ("log p at writing instead of re-prediction", "search(likelihood=path)"),
+    "score-block": ("the paper's block score", "search(likelihood=block)"),
+    "score-two": ("two combs instead of two and three", "search(likelihood=interleaved(combs=2))"),
+    "random-masks": ("random masks instead of combs", "search(likelihood=random-masks(ratio=0.5, n=5))"),
+    "short-blocks": ("blocks of 32", "search(block=32)"),
+    "careless": ("sure=0.9", "search(sure=0.9)"),
+    "all-choices": ("plausible=0.01", "search(plausible=0.01)"),
+    "few-choices": ("plausible=0.3", "search(plausible=0.3)"),
+    "never-certain": ("going on after a certain text", "search(sure=1)"),
+}
+
+
+def methods(setup: Setup, length: int) -> list[Method]:
+    """Those that draw nothing at random."""
+    block, most = min(64, length), decoder.make("ots(beams=4)").rows(length)
+    shares = {round(100 * share): max(1, round(share * most)) for share in SHARES}
+    return [
+        Method("low-confidence", "low-confidence", "low-confidence"),
+        Method("low-confidence-half", "low-confidence, half the steps", f"low-confidence(steps={max(1, length // 4)})"),
+        Method("margin", "margin", "margin"),
+        Method("entropy", "entropy", "entropy"),
+        Method("ar", "left to right", "left-to-right(block=1)"),
+        Method("threshold", "threshold(sure=0.9)", "threshold(sure=0.9)"),
+        Method("adaptive", "adaptive(sure=0.98)", "adaptive(sure=0.98)"),
+        Method("adaptive-995", "adaptive(sure=0.995), long blocks", f"adaptive(sure=0.995, block={block})"),
+        Method("repair", "repair of that path", f"repair(inner=adaptive(sure=0.995, block={block}))"),
+        Method("order-search", "order search", "order-search"),
+        Method("token-search", "token search", "token-search"),
+        *(
+            Method(f"search-{share}", f"search, {rows} rows", f"search(budget={rows})")
+            for share, rows in shares.items()
+        ),
+        *(
+            Method(name, label, spec.format(block=block) if "{" in spec else spec)
+            for name, (label, spec) in ABLATION.items()
+        ),
+    ]
+
+
+def drawn(setup: Setup, length: int) -> list[Method]:
+    """Those whose answers depend on the seed."""
+    path, combs = PATH.format(block=min(64, length)), "likelihood=interleaved(combs=2)"
+    search = f"temperature={setup.temperature}"
+    votes = f"low-confidence(temperature={setup.vote_temperature})"
+    return [
+        Method("random", "random", "random"),
+        Method("vote", "vote of 5", f"vote(n=5, inner={votes})"),
+        Method(PAPER, "OTS, 4 beams", f"ots(beams=4, {search})"),
+        Method("ots-combs", "OTS, interleaved", f"ots(beams=4, {search}, {combs})"),
+        Method("best-of-4", "best of 4 adaptive", f"best-of(n=4, inner={path}, {combs})"),
+        Method("best-of-4-repair", "best of 4, repaired", f"best-of(n=4, inner=repair(inner={path}))"),
+        Method("best-of-8", "best of 8 adaptive", f"best-of(n=8, inner={path}, {combs})"),
+    ]
+
+
+def parts(setup: Setup) -> list[Part]:
+    parts = []
+    for benchmark in setup.chosen(*BENCHMARKS):
+        length = setup.at(benchmark, LENGTH)
+        groups = {"": (methods(setup, length), (0,)), "drawn": (drawn(setup, length), setup.seeds)}
+        every = [method for members, _ in groups.values() for method in members]
+        wanted = selected(setup, every)
+        for kind, (members, seeds) in groups.items():
+            if chosen := [method for method in members if method in wanted]:
+                parts.append(Part.of(setup, benchmark, kind, chosen, [length], limit=setup.limit, seeds=seeds))
+    return parts
+
+
+def findings(evidence: Evidence) -> Findings:
+    names = [method.name for method in evidence.methods]
+    decoders = [name for name in names if name not in ABLATION]
+    tables = [
+        _table(evidence, "frontier", "every decoder: accuracy, %, and rows per problem", decoders),
+        _paired(evidence, [name for name in decoders if not name.startswith("search-")]),
+        _table(evidence, "ablation", "the search, and what becomes of it", [SEARCH, *ABLATION]),
+    ]
+    return Findings(tables, _claims(evidence), [_plot(evidence)])
+
+
+def _table(evidence: Evidence, name: str, title: str, methods: list[str]) -> Table:
+    body = []
+    for method in (each for each in methods if evidence.average(each).n):
+        accuracy = [evidence.accuracy(benchmark, method) for benchmark in evidence.benchmarks]
+        rows = [_rows(evidence, benchmark, method) for benchmark in evidence.benchmarks]
+        mean = evidence.mean_cost(method, "rows")
+        body.append((evidence.label(method), *accuracy, evidence.average(method), f"{mean:.0f}", f"{max(rows):.0f}"))
+    head = ("", *map(evidence.shown, evidence.benchmarks), "average", "rows", "most rows")
+    notes = ["Rows are means per problem; `most rows` is that of the task with the highest mean."]
+    return Table.of(name, title, head, body, notes, rank=False)
+
+
+def _rows(evidence: Evidence, benchmark: str, method: str) -> float:
+    return max((result.cost["rows"] for result in evidence.results(benchmark, method).values()), default=0.0)
+
+
+def _paired(evidence: Evidence, rivals: list[str]) -> Table:
+    """The search against every other decoder, on the mean over tasks."""
+    differences = {name: evidence.difference(SEARCH, name) for name in rivals}
+    known = {name: each for name, each in differences.items() if each}
+    corrected = dict(zip(known, holm([each.p for each in known.values()]), strict=True))
+    body = []
+    for name in rivals:
+        each = known.get(name)
+        cells = (points(each), chance(corrected[name]), str(each.n)) if each else (MISSING, MISSING, MISSING)
+        body.append((evidence.label(name), f"{evidence.mean_cost(name, 'rows'):.0f}", *cells))
+    title = f"{evidence.label(SEARCH)} ({evidence.mean_cost(SEARCH, 'rows'):.0f} on average) minus each other decoder"
+    notes = [
+        f"Paired by problem, the mean over tasks ± its standard error; p corrected for {len(known)} comparisons (Holm)."
+    ]
+    return Table.of("paired", title, ("against", "rows", "points", "p", "n"), body, notes, rank=False)
+
+
+def _claims(evidence: Evidence) -> list[Claim]:
+    claims = [
+        above(evidence, "An adaptive path is above low-confidence, with fewer rows", "adaptive-995", "low-confidence"),
+        above(evidence, "The search is above OTS with 4 beams at its rows", SEARCH, PAPER),
+        above(evidence, "The search with 0.3 of its rows is above OTS with 4 beams", "search-30", PAPER),
+        above(evidence, "OTS with the interleaved score is above OTS", "ots-combs", PAPER),
+    ]
+    for benchmark in evidence.benchmarks:
+        text = f"The search is above OTS with 4 beams on {evidence.shown(benchmark)}"
+        claims.append(judge(text, "", evidence.difference(SEARCH, PAPER, [benchmark])))
+    return claims
+
+
+def _plot(evidence: Evidence) -> Plot:
+    """The budgets of the search are one line, every other decoder a point."""
+    lines: dict[str, list[Point]] = {}
+    for method in evidence.methods:
+        rows, accuracy = evidence.mean_cost(method.name, "rows"), evidence.average(method.name)
+        if method.name not in ABLATION and accuracy.value is not None:
+            label = "search" if method.name.startswith("search-") else method.label
+            lines.setdefault(label, []).append(Point(rows, accuracy))
+    ordered = tuple((label, tuple(sorted(points, key=lambda point: point.x))) for label, points in lines.items())
+    title = f"{evidence.setup.model} · average over {len(evidence.benchmarks)} tasks"
+    return Plot("frontier", title, ROWS, ordered)
+
+
+EXPERIMENT = Experiment("frontier", "ours", __doc__, parts, findings)
