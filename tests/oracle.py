@@ -59,6 +59,7 @@ ELSEWHERE = {
     "vote": "tests/decoders/test_repeat.py",
     "repair": "tests/decoders/test_repair.py",
     "best-of": "tests/decoders/test_repeat.py",
+    "search": "tests/decoders/test_deviations.py",
 }
 
 
@@ -67,6 +68,8 @@ def plain_settings(made: Decoder) -> dict[str, Any]:
     settings: dict[str, Any] = dict(vars(made))
     if "likelihood" in settings:
         settings["likelihood"] = plain_likelihood(settings["likelihood"])
+    assert settings.pop("draws", None) is None  # ours; tested by themselves
+    assert not settings.pop("distinct", False)
     return settings
 
 

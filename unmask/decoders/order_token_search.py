@@ -2,8 +2,9 @@
 
 K beams are denoised alone by low-confidence remasking with tempered draws. At a search step every beam draws K full
 completions from its one forward; each candidate's block is masked inside its completion and predicted again, and the
-K candidates with the highest total live on. Numbers in comments are the lines of Algorithm 1; all beams of all problems
-are rows of one batch, so its loops over beams (7, 23) and draws (9) are single operations here.
+K candidates with the highest total live on. Numbers in comments are the lines of Algorithm 1 as printed, `end` lines
+counted; all beams of all problems are rows of one batch, so its loops over beams (7, 23) and draws (9) are single
+operations here. `draws`, `distinct` and `sure` are ours.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from unmask.errors import UnmaskError
 from unmask.policies.draft import branch, redraw, sample
 from unmask.policies.likelihood import Block, Likelihood, likelihood, score_blocks
 from unmask.policies.order import top
+from unmask.registry import ADDED
 
 
 @decoder("order-token-search", "ots")
@@ -28,10 +30,14 @@ class OrderTokenSearch:
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     steps: int | None = None  # in all; half the masks, or all of them for block 1
     temperature: float = 0.4
-    interval: int | None = None  # N: also search at every N-th step; always at the last of each block
+    interval: int | None = (
+        None  # N: also search at every N-th step; always at the last of each block, so none is unscored
+    )
     likelihood: Likelihood = field(default_factory=Block)  # what is hidden and predicted again to score a candidate
     samples: int = 1  # M: completions over which a candidate's score is averaged
     sure: float | None = None  # approximate: also write draws of at least this probability
+    draws: int | None = field(default=None, metadata={ADDED: True})  # completions of each beam, where not K
+    distinct: bool = field(default=False, metadata={ADDED: True})  # of equal candidates only one may live on
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
@@ -40,7 +46,7 @@ class OrderTokenSearch:
             check_sure(self.sure)
             if self.interval is not None:
                 raise UnmaskError("sure skips steps that interval counts: choose one of them")
-        for name in ("beams", "samples", "interval"):
+        for name in ("beams", "samples", "interval", "draws"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UnmaskError(f"{name}={value} does not work: choose 1 or more")
@@ -50,13 +56,15 @@ class OrderTokenSearch:
         rows = rows.fork(self.beams, step=0)  # 2: K identical beams,
         rows = rows.with_scores(rows.canvas.logp.new_zeros(len(rows), schedule.blocks))  # s[0:b-1] = 0
         for step in schedule:  # 3
-            rows = rows.enter(step.span)
+            rows = rows.enter(step.span)  # 8: the block of the step
             if self._searches(step):  # 5; by default N is the number of steps of a block
                 rows, frame = self._search(rows, step)
                 yield frame
-            elif self.sure is None:
+            elif self.sure is None:  # 22
                 draft = sample(rows, rows.open(step.span, step.open), step.number, self.temperature)  # 4, 23-25
-                rows = draft.write(top(draft.logp, draft.masked, step.quota))  # 26: transfer_tokens
+                rows = draft.write(
+                    top(draft.logp, draft.masked, step.quota)
+                )  # 26: transfer_tokens, by untempered log p
                 yield rows.frame(step.number)
             elif len(waiting := self._unready(rows, step, schedule)):
                 rows = rows.put(waiting, self._write_sure(rows.only(waiting), step, schedule, self.sure))
@@ -66,17 +74,18 @@ class OrderTokenSearch:
     def _search(self, rows: Rows, step: Step) -> tuple[Rows, Frame]:
         """Branch into K² candidates per problem, score them, keep the best K."""
         at = torch.cat([rows.open(step.span, step.open), rows.slots[:, step.span.stop :]], dim=1)
-        changing = slice(self.likelihood.start(step.span), None)
-        drafts = branch(rows, at, changing, step.number, self.temperature, self.beams)  # 4, 7-11: x_0
-        in_block = drafts.masked_among(step.open)  # 8: block_idx is that of the step
+        changing = slice(self.likelihood.start(step.span), None)  # slots that scoring will hide or fill
+        count = self.draws or self.beams
+        drafts = branch(rows, at, changing, step.number, self.temperature, count)  # 4, 7, 9-11: x_0
+        in_block = drafts.masked_among(step.open)
         candidates = drafts.write(top(drafts.logp, in_block, step.quota))  # 12: x_candidate
         completions = [drafts.complete(candidates)]  # 13: x_full_seq
         if self.samples > 1:
             completions += [again.complete(candidates) for again in redraw(drafts, self.temperature, self.samples - 1)]
         scores = score_blocks(candidates, completions, self.likelihood, step)  # 14-16: x_masked, s[block_idx]
-        candidates = candidates.with_scores(scores)  # 17, 18: score = sum(s)
-        parent, draw = rows.children(self.beams)
-        best = candidates.best(self.beams)  # 21: top_K
+        candidates = candidates.with_scores(scores)  # 17, 18: the score of a row is their sum; later blocks have 0
+        parent, draw = rows.children(count)
+        best = candidates.best(self.beams, candidates.copies() if self.distinct else None)  # 21: top_K
         return candidates.prune(best, step.number, parent, draw, completions[0].canvas.tokens)
 
     def _unready(self, rows: Rows, step: Step, schedule: Schedule) -> torch.Tensor:
@@ -102,7 +111,7 @@ class OrderTokenSearch:
     def rows(self, length: int) -> int:
         schedule = Schedule.plan(length, self.block, self.steps)
         forwards = sum(self.likelihood.forwards(step.span) for step in schedule if self._searches(step))
-        return schedule.steps * self.beams + forwards * self.samples * self.beams**2
+        return schedule.steps * self.beams + forwards * self.samples * self.beams * (self.draws or self.beams)
 
     def _searches(self, step: Step) -> bool:
         return step.last or (self.interval is not None and step.number % self.interval == 0)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeVar
 
+import torch
+
 from unmask.core import Decoder, Frame, Rows, decoder
 from unmask.core.rows import first_of_each
+from unmask.core.shapes import PerRow, Score
 from unmask.errors import UnmaskError, nearest
 from unmask.policies.likelihood import Likelihood, likelihood, predict_slots
 from unmask.registry import ADDED
@@ -27,18 +30,17 @@ class Repeated(ABC):
     n: int = 5  # samples; the i-th is what a run under reseed(seed, i) gives
     inner: Decoder = field(default_factory=_default_inner)  # what is sampled
 
+    likelihood: Likelihood | None = field(default=None, metadata={ADDED: True})  # score whole answers by it instead
+
     ranked: ClassVar[bool]  # whether the final rows are sorted by score, or stay in the order of their samples
 
     def __post_init__(self) -> None:
+        if self.likelihood is not None:
+            object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
         if self.n < 1:
             raise UnmaskError(f"n={self.n} does not work: choose 1 or more")
         if self.inner.choice != "score":
             raise UnmaskError("the inner decoder must choose by score: nested votes are not supported")
-
-    @property
-    @abstractmethod
-    def judge(self) -> Likelihood | None:
-        """What scores the samples' answers, if not the inner decoder."""
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         """Frames of all samples together. At the end each sample keeps its best row."""
@@ -50,21 +52,25 @@ class Repeated(ABC):
             return
         best = first_of_each(last.group, last.score.sort(descending=True, stable=True).indices, 1)
         group = last.group // self.n
-        score = last.score[best]
-        if self.judge is not None:
-            score = predict_slots(replace(samples, canvas=last.canvas.rows(best)), self.judge).sum(1)
+        score = self.weight(samples, last, best)
         if self.ranked:
             ranked = score.sort(descending=True, stable=True).indices
             ranked = ranked[group[best[ranked]].sort(stable=True).indices]
             best, score = best[ranked], score[ranked]
-        if self.judge is not None or best.tolist() != list(range(len(last.canvas))):
+        if not torch.equal(score, last.score[best]) or best.tolist() != list(range(len(last.canvas))):
             yield Frame(last.canvas.rows(best), score, last.step, group=group[best], parent=best)
+
+    def weight(self, samples: Rows, last: Frame, best: PerRow) -> Score:
+        """The score of each sample's best row."""
+        if self.likelihood is None:
+            return last.score[best]
+        return predict_slots(replace(samples, canvas=last.canvas.rows(best)), self.likelihood).sum(1)
 
     def resolved(self: Case, length: int) -> Case:
         return replace(self, inner=self.inner.resolved(length))
 
     def rows(self, length: int) -> int:
-        scoring = 0 if self.judge is None else self.judge.forwards(slice(0, length))
+        scoring = 0 if self.likelihood is None else self.likelihood.forwards(slice(0, length))
         return self.n * (self.inner.rows(length) + scoring)
 
 
@@ -73,18 +79,7 @@ class Repeated(ABC):
 class BestOf(Repeated):
     """Sample n times and take the answer of highest score."""
 
-    likelihood: Likelihood | None = field(default=None, metadata={ADDED: True})  # score whole answers by it instead
-
     ranked = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.likelihood is not None:
-            object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
-
-    @property
-    def judge(self) -> Likelihood | None:
-        return self.likelihood
 
     @property
     def choice(self) -> str:
@@ -96,15 +91,17 @@ class BestOf(Repeated):
 class Vote(Repeated):
     """Sample n times and take the commonest answer (self-consistency, arXiv 2203.11171)."""
 
-    choice: Literal["majority", "weighted"] = "majority"  # weighted: by the probability of each sample
+    choice: Literal["majority", "weighted"] = "majority"  # weighted: by exp of each sample's score
+    temperature: float = field(default=1.0, metadata={ADDED: True})  # weighted: of the scores; higher counts heads
 
     ranked = False
-
-    @property
-    def judge(self) -> None:
-        return None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.choice not in ("majority", "weighted"):
             raise UnmaskError(f"choice={self.choice!r} is not a vote: {nearest(self.choice, ('majority', 'weighted'))}")
+        if not self.temperature > 0:
+            raise UnmaskError(f"temperature={self.temperature} does not work: choose more than 0")
+
+    def weight(self, samples: Rows, last: Frame, best: PerRow) -> Score:
+        return super().weight(samples, last, best) / self.temperature

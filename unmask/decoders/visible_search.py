@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeVar
 
 import torch
@@ -17,6 +17,8 @@ from unmask.core import Beliefs, Frame, Rows, Schedule, Step, decoder
 from unmask.core.kept import distinct
 from unmask.core.shapes import AtBool, AtFloat, Bool, Float, Int, PerRow
 from unmask.errors import UnmaskError, nearest
+from unmask.policies.likelihood import Likelihood, likelihood, predict_slots
+from unmask.registry import ADDED
 
 Case = TypeVar("Case", bound="VisibleSearch")
 
@@ -47,8 +49,11 @@ class VisibleSearch(ABC):
     beams: int = 3  # K: rows that live on, and writes each proposes
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     score: Literal["visible", "path"] = "visible"  # log p of what is written: in a pass over it, or when it was written
+    likelihood: Likelihood | None = field(default=None, metadata={ADDED: True})  # score what is written by it instead
 
     def __post_init__(self) -> None:
+        if self.likelihood is not None:
+            object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
         if self.beams < 1:
             raise UnmaskError(f"beams={self.beams} does not work: choose 1 or more")
         if self.score not in ("visible", "path"):
@@ -66,7 +71,7 @@ class VisibleSearch(ABC):
         for step, following in zip(steps, [*steps[1:], None], strict=True):
             candidates = self._branch(beliefs, rows, step)
             ahead = self._look(candidates, following or step)
-            scored = candidates.rows.with_scores(self._scores(ahead, candidates.rows, schedule))
+            scored = candidates.rows.with_scores(self._scores(ahead, candidates, schedule))
             best = scored.best(self.beams, candidates.copy)
             text = scored.canvas.tokens
             rows, frame = scored.prune(best, step.number, candidates.parent, candidates.draw, text)
@@ -87,12 +92,14 @@ class VisibleSearch(ABC):
     def rows(self, length: int) -> int:
         """At most K² per step, once there are K rows; without looking ahead, K per step."""
         k = self.beams
-        return 1 + k + k**2 * (length - 1) if self._looks_ahead else 1 + k * (length - 1)
+        asking = 1 + k + k**2 * (length - 1) if self._looks_ahead else 1 + k * (length - 1)
+        forwards = 0 if self.likelihood is None else self.likelihood.forwards(slice(0, length))
+        return asking + forwards * (k + k**2 * (length - 1))
 
     @property
     def _looks_ahead(self) -> bool:
         """Whether candidates are seen by the model before they are pruned: a single one has no rival."""
-        return self.score == "visible" and self.beams > 1
+        return self.score == "visible" and self.beams > 1 and self.likelihood is None
 
     def _asked(self, step: Step) -> slice:
         """Looking ahead reads all that was written so far, and serves the next step as well."""
@@ -121,8 +128,12 @@ class VisibleSearch(ABC):
         first, copies = distinct(grown.canvas, grown.group[:, None])
         return Candidates(grown, parent, draw, at.new_tensor(copies), at.new_tensor(first))
 
-    def _scores(self, ahead: Beliefs | None, rows: Rows, schedule: Schedule) -> Float[Tensor, "row block"]:
+    def _scores(self, ahead: Beliefs | None, candidates: Candidates, schedule: Schedule) -> Float[Tensor, "row block"]:
         """log p of what is written, by block."""
+        rows = candidates.rows
+        if self.likelihood is not None:
+            logp = predict_slots(rows.keep(candidates.distinct), self.likelihood)[candidates.copy]
+            return _by_block(logp.masked_fill(rows.masked(rows.slots), 0.0), schedule)
         if ahead is None:
             return _by_block(rows.canvas.logp.gather(1, rows.slots), schedule)
         asked = rows.slots[:, : ahead.shape[1]]

@@ -52,8 +52,7 @@ class Decoding:
 
     def __post_init__(self) -> None:
         if not isinstance(self.decoder, Decoder):
-            kind = type(self.decoder).__name__
-            raise UnmaskError(f"a decoder is a spec such as 'ots(beams=4)' or an object, not {kind}")
+            raise UnmaskError(_not_a_decoder(self.decoder))
         for name in ("length", "seed"):
             if isinstance(value := getattr(self, name), bool) or not isinstance(value, int):
                 raise UnmaskError(f"{name}={value!r} does not work: give a whole number")
@@ -102,3 +101,10 @@ def spec(value: Decoder) -> str:
         return decoder.spec(value)
     except UnmaskError:
         return repr(value)
+
+
+def _not_a_decoder(value: object) -> str:
+    kind, missing = type(value).__name__, [name for name in ("choice", "resolved", "rows") if not hasattr(value, name)]
+    if callable(value) and not isinstance(value, type) and missing:
+        return f"{kind} lacks {', '.join(missing)}: a decoder has these and is called with rows"
+    return f"a decoder is a spec such as 'ots(beams=4)' or an object, not {kind}"
