@@ -1,4 +1,4 @@
-"""`unmask demo`: low-confidence and Order-Token Search on Countdown problems the embedded model never saw."""
+"""`unmask demo`: three decoders on Countdown problems the embedded model never saw."""
 
 import json as jsons
 from itertools import islice
@@ -14,7 +14,11 @@ from unmask.cli.progress import watching
 from unmask.tasks import Problem
 from unmask.tasks.countdown import Countdown
 
-DECODERS = ("low-confidence", "order-token-search(beams=4, temperature=1.0)")
+DECODERS = {
+    "low-confidence": "low-confidence",
+    "Order-Token Search": "order-token-search(beams=4, temperature=1.0)",
+    "search": "search",
+}
 TASK = Countdown()
 
 
@@ -22,11 +26,11 @@ TASK = Countdown()
 def demo(
     model: options.ModelName = options.MODEL,
     length: options.Length = 64,
-    problems: options.Problems = 8,
+    problems: options.Problems = 24,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Compare low-confidence remasking and Order-Token Search on Countdown problems: answers and cost.
+    """Compare low-confidence remasking, the paper's search and ours on Countdown problems: answers and cost.
 
     \b
     Examples:
@@ -37,7 +41,7 @@ def demo(
     some = list(islice(TASK.problems(), problems))
     results: list[dict[str, Any]] = []
     with watching("decoding") as watch:
-        for spec in DECODERS:
+        for spec in DECODERS.values():
             prompts = [TASK.messages(problem) for problem in some]
             outputs = api.generate(loaded, prompts, decoder=spec, length=length, seed=seed, key=TASK.key, watch=watch)
             results += [_result(problem, output, spec) for problem, output in zip(some, outputs, strict=True)]
@@ -69,7 +73,7 @@ def _show(problems: list[Problem], results: list[dict[str, Any]]) -> None:
         table.add_row(numbers, str(problem.data["target"]), *answers)
     table.add_section()
     for name, key in (("right", "right"), ("rows asked", "rows"), ("rows computed", "computed")):
-        totals = [sum(result[key] for result in results if result["decoder"] == spec) for spec in DECODERS]
+        totals = [sum(result[key] for result in results if result["decoder"] == spec) for spec in DECODERS.values()]
         table.add_row(name, "", *map(str, totals))
     Console().print(table)
 
