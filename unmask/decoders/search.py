@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unmask.core import Frame, Rows, Schedule, decoder
 from unmask.core.rows import first_of_each
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Int, PerRow, Score
+from unmask.core.shapes import AtBool, Bool, Int, PerRow
 from unmask.decoders.order_token_search import OrderTokenSearch
 from unmask.decoders.path import check_sure
 from unmask.errors import UnmaskError
@@ -28,54 +28,9 @@ from unmask.policies.draft import Draft
 from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
 from unmask.policies.limit import Limit
 from unmask.policies.order import top
+from unmask.policies.texts import Texts
 
 HURRY = 1.25  # a step writes at least masks / rows left ** HURRY: few at first, more when rows run out
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Rows and the second choices they had. `at` is every slot."""
-
-    rows: Rows
-    problem: PerRow  # which of the first rows each belongs to
-    second: AtTokens
-    odds: AtFloat  # log p of the second choice minus that of the first; -inf where it must not be taken (again)
-    prior: Score  # the sum of the odds that were accepted on the way to this text
-
-    @classmethod
-    def blank(cls, rows: Rows, problem: PerRow, prior: Score) -> Texts:
-        odds = rows.canvas.logp.new_full(rows.slots.shape, -torch.inf)
-        return cls(rows, problem, torch.zeros_like(rows.slots), odds, prior)
-
-    @property
-    def step(self) -> Int[Tensor, "row at"]:
-        """The step that wrote each slot."""
-        return self.rows.canvas.order.gather(1, self.rows.slots)
-
-    @property
-    def last(self) -> int:
-        return int(self.step.max())
-
-    def frame(self, more: Texts) -> Frame:
-        """These and others that are being written."""
-        score = torch.cat([self.rows.score, more.rows.score])
-        return replace(self.rows.joined(more.rows).frame(max(self.last, more.last)), score=score)
-
-    def joined(self, more: Texts) -> Texts:
-        names = ("problem", "second", "odds", "prior")
-        return Texts(self.rows.joined(more.rows), *(torch.cat([getattr(self, n), getattr(more, n)]) for n in names))
-
-    def deviate(self, text: PerRow, slot: PerRow) -> tuple[Texts, Texts]:
-        """The texts with these second choices struck out, and new ones that begin with them."""
-        rows, odds = replace(self.rows.keep(text), scores=None, kept=None), self.odds[text, slot]
-        column, step = rows.slots.gather(1, slot[:, None]), self.step[text]
-        began = step.gather(1, slot[:, None])
-        logp = rows.canvas.logp.gather(1, column) + odds[:, None]
-        rows = rows.remask(torch.where(step >= began, rows.slots, column))
-        token = self.second[text, slot][:, None]
-        rows = rows.write(column, token, torch.ones_like(token, dtype=torch.bool), began[:, 0], logp)
-        fresh = Texts.blank(rows, self.problem[text], self.prior[text] + odds)
-        return replace(self, odds=self.odds.index_put((text, slot), odds.new_tensor(-torch.inf))), fresh
 
 
 @decoder("search")
@@ -109,8 +64,8 @@ class Search:
         texts = self._score_first(texts, limit)
         while len(chosen := self._choose(texts, limit)) and not limit.late:
             texts, begun = texts.deviate(*chosen.unbind(1))
-            parent = torch.cat([torch.arange(len(texts.problem), device=chosen.device), chosen[:, 0]])
-            yield replace(texts.frame(begun), parent=parent)
+            before, _ = texts.rows.children(1)
+            yield replace(texts.frame(begun), parent=torch.cat([before, chosen[:, 0]]))
             fresh = begun
             for fresh in self._write(begun, self._shares(begun.problem, forwards, limit), limit):
                 yield texts.frame(fresh)
