@@ -1,0 +1,162 @@
+"""The engine behind the server, for Python: requests of many tasks are decoded together, and each is awaited by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Protocol, Unpack
+
+from unmask.errors import UnmaskError
+from unmask.models import Model
+from unmask.runs.decoding import DecodingOptions
+from unmask.runs.output import Output
+from unmask.runs.placement import Placement
+from unmask.runs.prompt import OnePrompt
+from unmask.serve.limits import Limits
+from unmask.serve.refusals import Closing, TimedOut
+from unmask.serve.replica import Replica
+from unmask.serve.request import Answer, Request, Show, Update, read_request
+from unmask.serve.structured import check_grammar
+from unmask.serve.ticket import Event, Queue, Ticket
+
+
+class Watcher(Protocol):
+    """Told what an engine does; metrics are one."""
+
+    def answered(self, rows: int, requests: int) -> None:
+        """A forward."""
+
+    def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None:
+        """A request: `done`, `cancelled`, or the kind of its refusal."""
+
+
+class Unwatched:
+    def answered(self, rows: int, requests: int) -> None: ...
+
+    def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None: ...
+
+
+class AsyncEngine:
+    """Decodes many requests together. Every answer is what `unmask.generate` gives for the same arguments.
+
+    `model` is a model, its name, or a list of models that are copies on several devices. A request begins at the next
+    step of those that are being decoded, waits where `limits` say so, and is given up when its task is cancelled.
+    """
+
+    def __init__(
+        self,
+        model: Model | str | Sequence[Model],
+        limits: Limits | None = None,
+        *,
+        decoding: Mapping[str, Any] | None = None,
+        watcher: Watcher | None = None,
+    ):
+        models = [Placement().load(model)] if isinstance(model, str) else model
+        models = [models] if isinstance(models, Model) else list(models)
+        if not models:
+            raise UnmaskError("an engine needs a model: give at least one")
+        self.model, self.limits = models[0], limits or Limits()
+        self.decoding = dict(decoding or {})  # of requests that do not say otherwise
+        self.watcher = watcher or Unwatched()
+        self.queue = Queue(self.limits.waiting, self.limits.running * len(models))
+        self.replicas = [Replica(copy, self.queue, self.limits, self.watcher.answered) for copy in models]
+        for replica in self.replicas:
+            replica.start()
+
+    async def __aenter__(self) -> AsyncEngine:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def generate(
+        self, prompt: OnePrompt, *, timeout: float | None = None, **decoding: Unpack[DecodingOptions]
+    ) -> Output:
+        """Answer a prompt: text, chat messages or token ids. `timeout` is in seconds."""
+        return (await self.answer(self.request(prompt, **decoding), timeout)).output
+
+    async def stream(
+        self,
+        prompt: OnePrompt,
+        *,
+        show: Show = "text",
+        timeout: float | None = None,
+        **decoding: Unpack[DecodingOptions],
+    ) -> AsyncIterator[Update]:
+        """Updates as they come: committed text, and with `show` drafts or the lines of a trace. The last has the answer."""
+        async with contextlib.aclosing(self.updates(self.request(prompt, show=show, **decoding), timeout)) as updates:
+            async for update in updates:
+                yield update
+
+    def request(self, prompt: OnePrompt, *, template: str | None = None, **options: Any) -> Request:
+        """A checked request; `template`, `grammar`, `show` and `client` may stand beside the decoding's options."""
+        more = {name: options.pop(name) for name in ("grammar", "show", "client") if name in options}
+        chosen = {**self.decoding, **{name: value for name, value in options.items() if value is not None}}
+        request = read_request(self.model, prompt, chosen, self.limits, template=template, **more)
+        check_grammar(self.model, request)
+        return request
+
+    async def answer(self, request: Request, timeout: float | None = None) -> Answer:
+        async with contextlib.aclosing(self.updates(request, timeout)) as updates:
+            async for update in updates:
+                if update.answer is not None:
+                    return update.answer
+        raise Closing("the request ended without an answer")
+
+    async def updates(self, request: Request, timeout: float | None = None) -> AsyncIterator[Update]:
+        """Of one request. Leaving the iteration gives the request up."""
+        loop, events = asyncio.get_running_loop(), asyncio.Queue[Event]()
+        ticket = Ticket(request, _thread_safe(loop, events.put_nowait))
+        seconds = min(self.limits.max_seconds, timeout or self.limits.max_seconds)
+        answer, outcome = None, "cancelled"
+        self.queue.put(ticket)
+        try:
+            async with asyncio.timeout(seconds):
+                while answer is None:
+                    event = await events.get()
+                    if isinstance(event, Exception):
+                        raise event
+                    answer = event.answer
+                    outcome = "done" if answer else outcome
+                    yield event
+        except TimeoutError:
+            outcome = "timeout"
+            raise TimedOut(f"the request took more than {seconds:g} s: shorten it or search less") from None
+        except Exception as error:
+            outcome = getattr(error, "code", None) or "error"
+            raise
+        finally:
+            ticket.cancel()
+            self.watcher.ended(ticket, outcome, answer)
+
+    @property
+    def ready(self) -> bool:
+        return not self.queue.closed and all(replica.alive for replica in self.replicas)
+
+    @property
+    def waiting(self) -> int:
+        return len(self.queue)
+
+    @property
+    def running(self) -> int:
+        return sum(len(replica.batcher) for replica in self.replicas)
+
+    def drain(self) -> None:
+        """Refuse new requests and those that wait; what is being decoded goes on."""
+        self.queue.close()
+
+    async def close(self, seconds: float | None = None) -> None:
+        """Drain, and wait until everything is answered, or for some seconds."""
+        self.drain()
+        for replica in self.replicas:
+            await asyncio.to_thread(replica.join, seconds)
+            replica.stop()
+
+
+def _thread_safe(loop: asyncio.AbstractEventLoop, put: Callable[[Event], None]) -> Callable[[Event], None]:
+    def post(event: Event) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop may be closed by now: then nobody waits for it
+            loop.call_soon_threadsafe(put, event)
+
+    return post
