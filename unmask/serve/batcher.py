@@ -22,7 +22,7 @@ from unmask.runs.batching import out_of_memory
 from unmask.runs.generation import Generation
 from unmask.serve.observer import Observer
 from unmask.serve.questions import Question, answer
-from unmask.serve.refusals import TooLarge
+from unmask.serve.refusals import TooLargeError
 from unmask.serve.request import Request, Update
 from unmask.serve.structured import Constrained
 from unmask.serve.ticket import Ticket
@@ -67,9 +67,10 @@ class Batcher:
         self.model, self.batch, self.answered = model, batch, answered
         self.again: list[Ticket] = []  # did not fit the memory beside others: to be started again
         self._running: deque[Running] = deque()  # the question that has waited longest first
+        self._answering = 0  # of them taken out for the forward that is being computed
 
     def __len__(self) -> int:
-        return len(self._running)
+        return len(self._running) + self._answering
 
     def start(self, ticket: Ticket) -> None:
         self._advance(Running(ticket, self._decode))
@@ -80,7 +81,9 @@ class Batcher:
         if not self._running:
             return
         group = self._take()
+        self._answering = len(group)
         answers = self._answer(group)
+        self._answering = 0
         for running, beliefs in zip(group, answers, strict=True):
             if isinstance(beliefs, BaseException):
                 running.end(beliefs)
@@ -155,7 +158,7 @@ class Batcher:
                 self.again.append(ticket)
                 self._halve()
             else:
-                ticket.post(TooLarge("the memory does not hold this request: shorten it or search less"))
+                ticket.post(TooLargeError("the memory does not hold this request: shorten it or search less"))
 
     def _answered(self, ticket: Ticket) -> Update:
         request = ticket.request

@@ -1,20 +1,21 @@
-"""The engine behind the server, for Python: requests of many tasks are decoded together, and each is awaited by itself."""
+"""The engine behind the server, for Python: many requests are decoded together, and each is awaited by itself."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol, Unpack
 
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.decoding import DecodingOptions
+from unmask.runs.decoding import DECODER, DecodingOptions
 from unmask.runs.output import Output
 from unmask.runs.placement import Placement
 from unmask.runs.prompt import OnePrompt
 from unmask.serve.limits import Limits
-from unmask.serve.refusals import Closing, TimedOut
+from unmask.serve.refusals import ClosingError, TimedOutError
 from unmask.serve.replica import Replica
 from unmask.serve.request import Answer, Request, Show, Update, read_request
 from unmask.serve.structured import check_grammar
@@ -35,6 +36,61 @@ class Unwatched:
     def answered(self, rows: int, requests: int) -> None: ...
 
     def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None: ...
+
+
+class Updates:
+    """The updates of one request, as they come; the last has the answer."""
+
+    def __init__(self, queue: Queue, watcher: Watcher, request: Request, seconds: float):
+        loop = asyncio.get_running_loop()
+        self._events = asyncio.Queue[Event]()
+        self._ticket = Ticket(request, _thread_safe(loop, self._events.put_nowait))
+        self._queue, self._watcher = queue, watcher
+        self._seconds, self._deadline = seconds, loop.time() + seconds
+        self._ended = False
+        queue.put(self._ticket)
+
+    def __aiter__(self) -> Updates:
+        return self
+
+    async def __anext__(self) -> Update:
+        if self._ended:
+            raise StopAsyncIteration
+        try:
+            event = await self._next()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        if isinstance(event, Exception):
+            self._end(getattr(event, "code", None) or "error")
+            raise event
+        if event.answer is not None:
+            self._end("done", event.answer)
+        return event
+
+    async def answer(self) -> Answer:
+        async for update in self:
+            if update.answer is not None:
+                return update.answer
+        raise ClosingError("the request was given up")
+
+    def cancel(self) -> None:
+        """Give the request up, unless it has ended."""
+        if not self._ended:
+            self._end("cancelled")
+
+    async def _next(self) -> Event:
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                return await self._events.get()
+        except TimeoutError:
+            return TimedOutError(f"the request took more than {self._seconds:g} s: shorten it or search less")
+
+    def _end(self, outcome: str, answer: Answer | None = None) -> None:
+        self._ended = True
+        self._ticket.cancel()
+        self._queue.ended(self._ticket)
+        self._watcher.ended(self._ticket, outcome, answer)
 
 
 class AsyncEngine:
@@ -58,6 +114,7 @@ class AsyncEngine:
             raise UnmaskError("an engine needs a model: give at least one")
         self.model, self.limits = models[0], limits or Limits()
         self.decoding = dict(decoding or {})  # of requests that do not say otherwise
+        self.default_decoder = self.decoding.get("decoder", DECODER)
         self.watcher = watcher or Unwatched()
         self.queue = Queue(self.limits.waiting, self.limits.running * len(models))
         self.replicas = [Replica(copy, self.queue, self.limits, self.watcher.answered) for copy in models]
@@ -74,7 +131,7 @@ class AsyncEngine:
         self, prompt: OnePrompt, *, timeout: float | None = None, **decoding: Unpack[DecodingOptions]
     ) -> Output:
         """Answer a prompt: text, chat messages or token ids. `timeout` is in seconds."""
-        return (await self.answer(self.request(prompt, **decoding), timeout)).output
+        return (await self.submit(self.request(prompt, **decoding), timeout).answer()).output
 
     async def stream(
         self,
@@ -84,10 +141,13 @@ class AsyncEngine:
         timeout: float | None = None,
         **decoding: Unpack[DecodingOptions],
     ) -> AsyncIterator[Update]:
-        """Updates as they come: committed text, and with `show` drafts or the lines of a trace. The last has the answer."""
-        async with contextlib.aclosing(self.updates(self.request(prompt, show=show, **decoding), timeout)) as updates:
+        """Updates as they come: committed text, and by `show` drafts or a trace. The last has the answer."""
+        updates = self.submit(self.request(prompt, show=show, **decoding), timeout)
+        try:
             async for update in updates:
                 yield update
+        finally:
+            updates.cancel()
 
     def request(self, prompt: OnePrompt, *, template: str | None = None, **options: Any) -> Request:
         """A checked request; `template`, `grammar`, `show` and `client` may stand beside the decoding's options."""
@@ -97,38 +157,9 @@ class AsyncEngine:
         check_grammar(self.model, request)
         return request
 
-    async def answer(self, request: Request, timeout: float | None = None) -> Answer:
-        async with contextlib.aclosing(self.updates(request, timeout)) as updates:
-            async for update in updates:
-                if update.answer is not None:
-                    return update.answer
-        raise Closing("the request ended without an answer")
-
-    async def updates(self, request: Request, timeout: float | None = None) -> AsyncIterator[Update]:
-        """Of one request. Leaving the iteration gives the request up."""
-        loop, events = asyncio.get_running_loop(), asyncio.Queue[Event]()
-        ticket = Ticket(request, _thread_safe(loop, events.put_nowait))
-        seconds = min(self.limits.max_seconds, timeout or self.limits.max_seconds)
-        answer, outcome = None, "cancelled"
-        self.queue.put(ticket)
-        try:
-            async with asyncio.timeout(seconds):
-                while answer is None:
-                    event = await events.get()
-                    if isinstance(event, Exception):
-                        raise event
-                    answer = event.answer
-                    outcome = "done" if answer else outcome
-                    yield event
-        except TimeoutError:
-            outcome = "timeout"
-            raise TimedOut(f"the request took more than {seconds:g} s: shorten it or search less") from None
-        except Exception as error:
-            outcome = getattr(error, "code", None) or "error"
-            raise
-        finally:
-            ticket.cancel()
-            self.watcher.ended(ticket, outcome, answer)
+    def submit(self, request: Request, timeout: float | None = None) -> Updates:
+        """Put a request in the queue, or refuse it. Whoever stops reading its updates cancels them."""
+        return Updates(self.queue, self.watcher, request, min(timeout or math.inf, self.limits.max_seconds))
 
     @property
     def ready(self) -> bool:

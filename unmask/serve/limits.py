@@ -14,7 +14,7 @@ class Limits:
 
     waiting: int = 256  # requests that may wait; others are refused with 429
     running: int = 64  # requests that are decoded at the same time
-    batch: int = 64  # rows per forward
+    batch_rows: int = 64  # rows per forward
     max_length: int = 1024  # masks that a request may ask for
     max_rows: int = 65536  # rows of the network that a request may cost
     max_choices: int = 16  # answers per request

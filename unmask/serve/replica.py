@@ -11,7 +11,7 @@ import torch
 from unmask.models import Model
 from unmask.serve.batcher import Batcher
 from unmask.serve.limits import Limits
-from unmask.serve.refusals import Closing
+from unmask.serve.refusals import ClosingError
 from unmask.serve.ticket import Queue
 
 log = logging.getLogger("unmask.serve")
@@ -20,7 +20,7 @@ log = logging.getLogger("unmask.serve")
 class Replica:
     def __init__(self, model: Model, queue: Queue, limits: Limits, answered: Callable[[int, int], None]):
         self.model, self.queue, self.limits = model, queue, limits
-        self.batcher = Batcher(model, limits.batch, answered)
+        self.batcher = Batcher(model, limits.batch_rows, answered)
         self.stopped = False
         self._thread = threading.Thread(target=self._run, name=f"unmask-{model.name}", daemon=True)
 
@@ -47,7 +47,7 @@ class Replica:
                 except Exception as error:  # of the batcher itself: no request may be left waiting for an answer
                     log.exception("a step failed")
                     self.batcher.stop(error)
-            self.batcher.stop(Closing("the server was stopped before this request was finished"))
+            self.batcher.stop(ClosingError("the server was stopped before this request was finished"))
 
     def _turn(self) -> None:
         if not len(self.batcher):

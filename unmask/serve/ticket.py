@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from threading import Condition
 
-from unmask.serve.refusals import Busy, Closing
+from unmask.serve.refusals import BusyError, ClosingError
 from unmask.serve.request import Request, Update
 
 Event = Update | Exception
@@ -57,10 +57,10 @@ class Queue:
         """`ahead`: it was taken before, and is first again."""
         with self.changed:
             if self.closed and not ahead:
-                raise Closing("the server is shutting down: try another one, or later")
+                raise ClosingError("the server is shutting down: try another one, or later")
             if not ahead and (waiting := len(self)) >= self.most:
                 seconds = min(60, max(1, round(waiting / self.running * self._seconds)))
-                raise Busy(f"{waiting} requests are waiting already: try again in {seconds} s", seconds)
+                raise BusyError(f"{waiting} requests are waiting already: try again in {seconds} s", seconds)
             tickets = self._clients.setdefault(ticket.request.client, deque())
             tickets.appendleft(ticket) if ahead else tickets.append(ticket)
             if ahead:
@@ -80,8 +80,9 @@ class Queue:
                     return ticket
             return None
 
-    def took(self, seconds: float) -> None:
-        self._seconds = 0.9 * self._seconds + 0.1 * seconds
+    def ended(self, ticket: Ticket) -> None:
+        if ticket.started is not None:
+            self._seconds = 0.9 * self._seconds + 0.1 * (time.monotonic() - ticket.started)
 
     def wait(self) -> None:
         """Until there is something to take, or the queue is closed."""
@@ -93,5 +94,5 @@ class Queue:
         with self.changed:
             self.closed = True
             while ticket := self.take():
-                ticket.post(Closing("the server is shutting down: try another one, or later"))
+                ticket.post(ClosingError("the server is shutting down: try another one, or later"))
             self.changed.notify_all()

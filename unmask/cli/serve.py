@@ -1,0 +1,81 @@
+"""`unmask serve`: models over HTTP."""
+
+import os
+import sys
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from unmask.cli import options
+from unmask.cli.app import app
+from unmask.cli.run_options import repeatable
+from unmask.errors import UnmaskError, nearest
+from unmask.runs.decoding import Decoding
+from unmask.runs.placement import Placement
+from unmask.serve.limits import Limits
+
+KEY = "UNMASK_API_KEY"
+ENGINES = ("local", "ray")
+
+
+@app.command()
+@options.expand("precision", "batch", "memory", "stop", length=None)
+def serve(
+    model: Annotated[list[str] | None, repeatable("--model", "-m", metavar="MODEL", help="A model by name")] = None,
+    *,
+    host: Annotated[str, typer.Option(metavar="NAME", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0 takes a free one.")] = 8000,
+    api_key: Annotated[
+        list[str] | None, repeatable("--api-key", metavar="KEY", help=f"A key that clients must send; also {KEY}")
+    ] = None,
+    unlocked: Annotated[bool, typer.Option("--unlocked", help="Serve other machines without a key.")] = False,
+    limits: Annotated[dict[str, Any], Limits],
+    decoding: options.DecodingFields,
+    placement: options.PlacementFields,
+    replicas: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Copies of each model; by default one per GPU.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="local: this process; ray: workers on one or many machines.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(metavar="A", help="Of a Ray cluster; by default one is started here.")
+    ] = None,
+    log_prompts: Annotated[bool, typer.Option("--log-prompts", help="Log prompts and answers as well.")] = False,
+) -> None:
+    """Serve models over HTTP by OpenAI's interface, many requests decoded together.
+
+    The options of decoding are the defaults of requests.
+
+    \b
+    Examples:
+      unmask serve --model tiny --decoder 'ots(beams=4)'
+      UNMASK_API_KEY=secret unmask serve --model GSAI-ML/LLaDA-8B-Instruct --host 0.0.0.0
+    """
+    if engine not in ENGINES:
+        raise UnmaskError(f"--engine cannot be {engine!r}: {nearest(engine, ENGINES)}")
+    if engine == "local" and address is not None:
+        raise UnmaskError("--address is for --engine ray: the local engine is this process alone")
+    names = list(dict.fromkeys(model or [options.MODEL]))
+    keys = [key for key in [*(api_key or []), os.environ.get(KEY, "")] if key]
+    accepted, where = Limits(**limits), Placement(**placement)
+    Decoding.from_dict({"length": 0, **decoding})  # refused before a model is loaded
+    from unmask.serve import server  # an optional extra
+
+    reachable = server.Address(host, port)
+    reachable.check(keys, unlocked)
+    reachable.bind().close()
+    metrics = server.Metrics()
+    if engine == "ray":
+        from unmask.serve.ray import cluster, make_engine
+
+        with cluster(address, replicas):
+            make = partial(make_engine, limits=accepted, decoding=decoding, placement=where, replicas=replicas)
+            engines = server.make_engines(names, make, metrics, log_prompts)
+            server.run(engines, metrics, reachable, keys, _started)
+        return
+    make = partial(server.make_local, limits=accepted, decoding=decoding, placement=where, replicas=replicas)
+    server.run(server.make_engines(names, make, metrics, log_prompts), metrics, reachable, keys, _started)
+
+
+def _started(url: str) -> None:
+    print(f"unmask: serving at {url}", file=sys.stderr)

@@ -1,0 +1,320 @@
+"""The HTTP application: OpenAI's interface, frames for a page, health and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from unmask.errors import UnmaskError, nearest
+from unmask.serve.bodies import ChatCompletion, Completion, Decode, Settings, TextCompletion
+from unmask.serve.engine import AsyncEngine, Updates
+from unmask.serve.guards import Application, Guarded, error_body
+from unmask.serve.metrics import Metrics
+from unmask.serve.refusals import BusyError, RefusedError
+from unmask.serve.replies import Replies, dumps
+from unmask.serve.request import Answer, Request, Update
+from unmask.version import __version__
+
+try:
+    from fastapi import FastAPI
+    from fastapi import Request as Call
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import Response
+    from sse_starlette import EventSourceResponse
+    from starlette.exceptions import HTTPException
+except ImportError:
+    raise UnmaskError("the server needs FastAPI and its friends: pip install 'unmask[serve]'") from None
+
+log = logging.getLogger("unmask.serve")
+PING = 15  # seconds after which a quiet stream shows that it is alive
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
+    for status, text in {
+        400: "The request cannot be honoured",
+        401: "The key is missing or wrong",
+        404: "There is no such model",
+        408: "The request took too long",
+        413: "The request is too large",
+        429: "Too many requests are waiting",
+        503: "The server is shutting down or out of memory",
+    }.items()
+}
+
+
+class Json(Response):
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return dumps(content).encode()
+
+
+def make_app(engines: Mapping[str, AsyncEngine], metrics: Metrics, keys: Sequence[str] = ()) -> Application:
+    """The application of some engines by the names they are served under. ClosingError it closes them."""
+    routes = Routes(engines, metrics)
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await asyncio.gather(*(engine.close() for engine in engines.values()))
+
+    app = FastAPI(title="unmask", version=__version__, lifespan=life, docs_url=None, redoc_url=None, responses=REFUSALS)
+    for name, engine in engines.items():
+        metrics.follow(name, lambda engine=engine: engine.waiting, lambda engine=engine: engine.running)
+    app.get("/healthz")(routes.healthy)
+    app.get("/readyz")(routes.ready)
+    app.get("/metrics")(routes.metrics_text)
+    app.get("/v1/models")(routes.list_models)
+    app.get("/v1/models/{name:path}")(routes.show_model)
+    app.post("/v1/completions")(routes.complete)
+    app.post("/v1/chat/completions")(routes.chat)
+    app.post("/api/decode")(routes.decode)
+    app.exception_handler(UnmaskError)(_refuse)
+    app.exception_handler(RequestValidationError)(_refuse_body)
+    app.exception_handler(HTTPException)(_refuse_call)
+    app.exception_handler(Exception)(_fail)
+    largest = max(engine.limits.max_body for engine in engines.values())
+    return Guarded(app, keys, largest)
+
+
+class Routes:
+    def __init__(self, engines: Mapping[str, AsyncEngine], metrics: Metrics):
+        self.engines, self.metrics, self.began = engines, metrics, int(time.time())
+
+    async def healthy(self) -> dict[str, str]:
+        return {"status": "ok"}
+
+    async def ready(self) -> Response:
+        ready = all(engine.ready for engine in self.engines.values())
+        return Json({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
+
+    async def metrics_text(self) -> Response:
+        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def list_models(self) -> dict[str, Any]:
+        return {"object": "list", "data": [self._model(name) for name in self.engines]}
+
+    async def show_model(self, name: str) -> dict[str, Any]:
+        self._engine(name)
+        return self._model(name)
+
+    async def complete(self, body: TextCompletion, call: Call) -> Response:
+        body.check()
+        prompt, template = body.one_prompt(), body.template
+        length = body.length
+        if body.suffix:
+            if template is not None or isinstance(prompt, list):
+                raise UnmaskError("suffix needs a prompt that is text, and no template")
+            engine = self._engine(body.model)
+            template = f"<mask:{length or engine.model.default_length}>{body.suffix}"
+            length = 0
+        return await self._answer(body, call, prompt, template, length)
+
+    async def chat(self, body: ChatCompletion, call: Call) -> Response:
+        body.check()
+        messages = [message.plain() for message in body.messages]
+        return await self._answer(body, call, messages, body.template, body.length)
+
+    async def decode(self, body: Decode, call: Call) -> Response:
+        engine = self._engine(body.model)
+        request = engine.request(
+            body.one_prompt(), template=body.template, show="trace", client=_client(body, call),
+            **body.decoding(engine.default_decoder, body.length),
+        )  # fmt: skip
+        return _events(_trace(engine.submit(request, body.timeout)))
+
+    async def _answer(
+        self, body: Completion, call: Call, prompt: Any, template: str | None, length: int | None
+    ) -> Response:
+        engine = self._engine(body.model)
+        show = ("drafts" if body.stream_mode == "denoise" else "text") if body.stream else None
+        grammar = body.response_format.grammar() if body.response_format else None
+        request = engine.request(
+            prompt, template=template, grammar=grammar, show=show, client=_client(body, call),
+            **body.decoding(engine.default_decoder, length),
+        )  # fmt: skip
+        limits = engine.limits
+        if body.n > limits.max_choices or body.n * request.rows > limits.max_rows:
+            raise UnmaskError(f"n={body.n} is above this server's limits: choose less")
+        replies = Replies(body.model, engine.model, isinstance(body, ChatCompletion), body.wants_logprobs)
+        every = submit(engine, request, body.n, body.timeout)
+        if not body.stream:
+            return Json(replies.whole(await _unless_gone(call, every)))
+        usage = body.stream_options is not None and body.stream_options.include_usage
+        return _events(_chunks(replies, every, usage))
+
+    def _engine(self, name: str) -> AsyncEngine:
+        if name not in self.engines:
+            raise UnknownModelError(f"there is no model {name!r} here: {nearest(name, self.engines)}")
+        return self.engines[name]
+
+    def _model(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": self.began, "owned_by": "unmask"}
+
+
+class UnknownModelError(RefusedError):
+    status, code = 404, "model_not_found"
+
+
+def submit(engine: AsyncEngine, request: Request, count: int, timeout: float | None) -> list[Updates]:
+    """`count` independent answers; the i-th is that of a request under `reseed(seed, i)`."""
+    every: list[Updates] = []
+    try:
+        for number in range(count):
+            every.append(engine.submit(request.sample(number), timeout))
+    except RefusedError:
+        for updates in every:
+            updates.cancel()
+        raise
+    return every
+
+
+async def _unless_gone(call: Call, every: Sequence[Updates]) -> list[Answer]:
+    """All answers; given up when the client goes away or one of them fails."""
+    answers = asyncio.gather(*(updates.answer() for updates in every))
+    gone = asyncio.ensure_future(_gone(call))
+    try:
+        await asyncio.wait({answers, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not answers.done():
+            raise ClientGoneError("the client went away")
+        return answers.result()
+    finally:
+        gone.cancel()
+        answers.cancel()
+        for updates in every:
+            updates.cancel()
+
+
+class ClientGoneError(RefusedError):
+    status, code = 499, "client_gone"
+
+
+async def _gone(call: Call) -> None:
+    while (await call.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _client(body: Settings, call: Call) -> str:
+    return body.user or (call.client.host if call.client else "")
+
+
+def _events(events: AsyncIterator[dict[str, str]]) -> Response:
+    return EventSourceResponse(events, ping=PING, sep="\n", headers={"cache-control": "no-store"})
+
+
+async def _chunks(replies: Replies, every: Sequence[Updates], usage: bool) -> AsyncIterator[dict[str, str]]:
+    answers: dict[int, Answer] = {}
+    try:
+        for index in range(len(every)) if replies.chat else ():
+            yield {"data": dumps(replies.opening(index))}
+        async for index, update in merged(every):
+            if update.draft is not None:
+                yield {"event": "draft", "data": dumps(replies.draft(index, update.step, update.draft))}
+            if update.text:
+                yield {"data": dumps(replies.piece(index, update.text))}
+            if update.answer is not None:
+                answers[index] = update.answer
+                yield {"data": dumps(replies.closing(index, update.answer))}
+        if usage:
+            yield {"data": dumps(replies.last([answers[index] for index in sorted(answers)]))}
+        yield {"data": "[DONE]"}
+    except Exception as error:
+        yield {"data": dumps(_error(error)[1])}
+    finally:
+        for updates in every:
+            updates.cancel()
+
+
+async def _trace(updates: Updates) -> AsyncIterator[dict[str, str]]:
+    """The lines of a trace file as events: header, step …, end."""
+    try:
+        async for update in updates:
+            if update.line is not None:
+                yield {"event": "step" if update.step else "header", "data": dumps(update.line)}
+            if (answer := update.answer) is not None:
+                output = answer.output
+                texts = [row.text for row in output.rows]
+                end = {"chosen": output.chosen, "text": answer.text, "texts": texts, "cost": vars(output.cost)}
+                yield {"event": "end", "data": dumps({"end": end})}
+    except Exception as error:
+        yield {"event": "error", "data": dumps(_error(error)[1])}
+    finally:
+        updates.cancel()
+
+
+async def merged(every: Sequence[Updates]) -> AsyncIterator[tuple[int, Update]]:
+    """The updates of several requests as they come, each with the number of its request."""
+    events: asyncio.Queue[tuple[int, Update | Exception | None]] = asyncio.Queue()
+
+    async def follow(index: int, updates: Updates) -> None:
+        try:
+            async for update in updates:
+                events.put_nowait((index, update))
+            events.put_nowait((index, None))
+        except Exception as error:
+            events.put_nowait((index, error))
+
+    tasks = [asyncio.ensure_future(follow(index, updates)) for index, updates in enumerate(every)]
+    try:
+        left = len(tasks)
+        while left:
+            index, event = await events.get()
+            if isinstance(event, Exception):
+                raise event
+            if event is None:
+                left -= 1
+            else:
+                yield index, event
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _error(error: Exception) -> tuple[int, dict[str, Any]]:
+    if isinstance(error, RefusedError):
+        return error.status, error_body(str(error), error.kind, error.code, error.param)
+    if isinstance(error, UnmaskError):
+        return 400, error_body(str(error), "invalid_request_error")
+    log.error("a request failed", exc_info=error)
+    return 500, error_body("the server failed to answer: see its log", "server_error", "internal_error")
+
+
+async def _refuse(call: Call, error: Exception) -> Response:
+    status, body = _error(error)
+    log.info("refused", extra={"facts": {"path": call.url.path, "status": status, "reason": str(error)[:500]}})
+    return Json(body, status, {"retry-after": str(error.retry_after)} if isinstance(error, BusyError) else None)
+
+
+async def _fail(call: Call, error: Exception) -> Response:
+    return Json(_error(error)[1], 500)
+
+
+async def _refuse_call(call: Call, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    sentence = f"{call.method} {call.url.path}: {error.detail}"
+    return Json(error_body(sentence, "invalid_request_error"), error.status_code, error.headers)
+
+
+async def _refuse_body(call: Call, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"][1:] if not str(part).startswith("list["))
+    if first["type"] == "extra_forbidden":
+        known = {"/v1/completions": TextCompletion, "/v1/chat/completions": ChatCompletion, "/api/decode": Decode}
+        model = known.get(call.url.path)
+        hint = nearest(where, model.model_fields) if model and "." not in where else "leave it out"
+        sentence = f"unknown setting {where!r}: {hint}"
+    elif first["type"] == "json_invalid":
+        sentence = f"the body is not JSON: {first.get('ctx', {}).get('error', 'it cannot be read')}"
+    else:
+        sentence = f"{where or 'the body'}: {first['msg']}"
+    return await _refuse(call, BadBodyError(sentence, where or None))
+
+
+class BadBodyError(RefusedError):
+    def __init__(self, sentence: str, param: str | None):
+        super().__init__(sentence)
+        self.param = param
