@@ -106,12 +106,11 @@ class Routes:
         prompt, template = body.one_prompt(), body.template
         length = body.length
         if body.suffix:
-            if template is not None or isinstance(prompt, list):
-                raise UnmaskError("suffix needs a prompt that is text, and no template")
-            engine = self._engine(body.model)
-            template = f"<mask:{length or engine.model.default_length}>{body.suffix}"
-            length = 0
-        return await self._answer(body, call, prompt, template, length)
+            if template is not None or isinstance(prompt, list) or "<mask" in body.suffix:
+                raise UnmaskError("suffix is text without gaps, after a prompt that is text: leave out the template")
+            gap = length or self._engine(body.model).model.default_length
+            template, length = f"<mask:{gap}>{body.suffix}", 0
+        return await self._answer(body, call, prompt, template, length, body.suffix or "")
 
     async def chat(self, body: ChatCompletion, call: Call) -> Response:
         body.check()
@@ -127,13 +126,13 @@ class Routes:
         return _events(_trace(engine.submit(request, body.timeout)))
 
     async def _answer(
-        self, body: Completion, call: Call, prompt: Any, template: str | None, length: int | None
+        self, body: Completion, call: Call, prompt: Any, template: str | None, length: int | None, suffix: str = ""
     ) -> Response:
         engine = self._engine(body.model)
         show = ("drafts" if body.stream_mode == "denoise" else "text") if body.stream else None
         grammar = body.response_format.grammar() if body.response_format else None
         request = engine.request(
-            prompt, template=template, grammar=grammar, show=show, client=_client(body, call),
+            prompt, template=template, suffix=suffix, grammar=grammar, show=show, client=_client(body, call),
             **body.decoding(engine.default_decoder, length),
         )  # fmt: skip
         limits = engine.limits
@@ -308,9 +307,9 @@ async def _refuse_body(call: Call, error: Exception) -> Response:
         hint = nearest(where, model.model_fields) if model and "." not in where else "leave it out"
         sentence = f"unknown setting {where!r}: {hint}"
     elif first["type"] == "json_invalid":
-        sentence = f"the body is not JSON: {first.get('ctx', {}).get('error', 'it cannot be read')}"
+        where, sentence = "", f"the body is not JSON: {first.get('ctx', {}).get('error', 'it cannot be read')}"
     else:
-        sentence = f"{where or 'the body'}: {first['msg']}"
+        sentence = f"{where or 'the body'}: {first['msg'].removeprefix('Value error, ')}"
     return await _refuse(call, BadBodyError(sentence, where or None))
 
 

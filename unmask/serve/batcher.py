@@ -65,7 +65,7 @@ class Batcher:
 
     def __init__(self, model: Model, batch: int, answered: Callable[[int, int], None] = lambda rows, requests: None):
         self.model, self.batch, self.answered = model, batch, answered
-        self.again: list[Ticket] = []  # did not fit the memory beside others: to be started again
+        self.again: list[Ticket] = []  # did not fit the memory: to be started once more
         self._running: deque[Running] = deque()  # the question that has waited longest first
         self._answering = 0  # of them taken out for the forward that is being computed
 
@@ -154,9 +154,9 @@ class Batcher:
             if not out_of_memory(error):
                 log.error("a request failed", exc_info=error)
                 ticket.post(error)
-            elif self._running and not ticket.told:
+            elif not ticket.retried and not ticket.told:
+                ticket.retried = True
                 self.again.append(ticket)
-                self._halve()
             else:
                 ticket.post(TooLargeError("the memory does not hold this request: shorten it or search less"))
 

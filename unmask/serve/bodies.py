@@ -6,7 +6,7 @@ import json
 from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from unmask.core import Decoder, decoder
 from unmask.errors import UnmaskError
@@ -85,6 +85,18 @@ class ResponseFormat(Body):
 
 class Settings(Body):
     """Fields that every request may have."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unicode(cls, values: Any) -> Any:
+        """JSON can name half of a surrogate pair, which no text has."""
+        if isinstance(values, bytes):
+            raise ValueError("send it with the header Content-Type: application/json")
+        try:
+            json.dumps(values, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("a text holds half of a surrogate pair, which is not Unicode") from None
+        return values
 
     model: str
     seed: Seed | None = None

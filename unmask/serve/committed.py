@@ -46,6 +46,8 @@ class Committed:
     def text(self, rows: list[list[int]]) -> str:
         request, at, text = self.request, 0, ""
         parts: tuple[str | int, ...] = (*request.prompt.parts, request.decoding.length)
+        if request.suffix:
+            parts = request.prompt.parts[:-1]
         if not request.template:
             parts, at = (request.decoding.length,), len(request.prompt.ids)
         shared = self._shared(rows)

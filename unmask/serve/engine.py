@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Protocol, Unpack
+from typing import Any, Unpack
 
 from unmask.errors import UnmaskError
 from unmask.models import Model
@@ -20,22 +20,7 @@ from unmask.serve.replica import Replica
 from unmask.serve.request import Answer, Request, Show, Update, read_request
 from unmask.serve.structured import check_grammar
 from unmask.serve.ticket import Event, Queue, Ticket
-
-
-class Watcher(Protocol):
-    """Told what an engine does; metrics are one."""
-
-    def answered(self, rows: int, requests: int) -> None:
-        """A forward."""
-
-    def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None:
-        """A request: `done`, `cancelled`, or the kind of its refusal."""
-
-
-class Unwatched:
-    def answered(self, rows: int, requests: int) -> None: ...
-
-    def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None: ...
+from unmask.serve.watcher import Watcher
 
 
 class Updates:
@@ -115,7 +100,7 @@ class AsyncEngine:
         self.model, self.limits = models[0], limits or Limits()
         self.decoding = dict(decoding or {})  # of requests that do not say otherwise
         self.default_decoder = self.decoding.get("decoder", DECODER)
-        self.watcher = watcher or Unwatched()
+        self.watcher = watcher or Watcher()
         self.queue = Queue(self.limits.waiting, self.limits.running * len(models))
         self.replicas = [Replica(copy, self.queue, self.limits, self.watcher.answered) for copy in models]
         for replica in self.replicas:
@@ -151,7 +136,7 @@ class AsyncEngine:
 
     def request(self, prompt: OnePrompt, *, template: str | None = None, **options: Any) -> Request:
         """A checked request; `template`, `grammar`, `show` and `client` may stand beside the decoding's options."""
-        more = {name: options.pop(name) for name in ("grammar", "show", "client") if name in options}
+        more = {name: options.pop(name) for name in ("grammar", "show", "client", "suffix") if name in options}
         chosen = {**self.decoding, **{name: value for name, value in options.items() if value is not None}}
         request = read_request(self.model, prompt, chosen, self.limits, template=template, **more)
         check_grammar(self.model, request)

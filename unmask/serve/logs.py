@@ -10,6 +10,7 @@ from typing import Any
 from unmask.runs.decoding import spec
 from unmask.serve.request import Answer
 from unmask.serve.ticket import Ticket
+from unmask.serve.watcher import Watcher
 
 log = logging.getLogger("unmask.serve")
 
@@ -37,13 +38,11 @@ def write_lines() -> None:
         logger.setLevel(logging.INFO)
 
 
-class RequestLog:
+class RequestLog(Watcher):
     """The watcher that writes a line for every request."""
 
     def __init__(self, model: str, prompts: bool = False):
         self.model, self.prompts = model, prompts
-
-    def answered(self, rows: int, requests: int) -> None: ...
 
     def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None:
         request, now = ticket.request, time.monotonic()
@@ -62,18 +61,3 @@ class RequestLog:
         if self.prompts:
             facts |= {"prompt": request.prompt.text, "answer": answer and answer.text}
         log.info("request", extra={"facts": facts})
-
-
-class Watchers:
-    """Several watchers as one."""
-
-    def __init__(self, *watchers: Any):
-        self.watchers = watchers
-
-    def answered(self, rows: int, requests: int) -> None:
-        for watcher in self.watchers:
-            watcher.answered(rows, requests)
-
-    def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None:
-        for watcher in self.watchers:
-            watcher.ended(ticket, outcome, answer)

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from unmask.models.memory import proc_bytes
 from unmask.serve.request import Answer
 from unmask.serve.ticket import Ticket
+from unmask.serve.watcher import Watcher
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -47,7 +48,7 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class ModelMetrics:
+class ModelMetrics(Watcher):
     """The watcher of an engine."""
 
     def __init__(self, metrics: Metrics, model: str):

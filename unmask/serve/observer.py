@@ -49,7 +49,7 @@ class Observer:
     def _draft(self, frame: Frame) -> str:
         leader = int(frame.score.argmax())
         ids = frame.canvas.tokens[leader].tolist()
-        return self.generation.partial(self.request.prompt, ids)[len(self.request.given) :]
+        return self.request.cut(self.generation.partial(self.request.prompt, ids))
 
     def _new_words(self) -> dict[str, str]:
         assert self.recorder is not None
@@ -62,7 +62,7 @@ class Observer:
         model, request = self.generation.model, self.request
         row = output.rows[output.chosen]
         prompt_tokens = sum(token != model.denoiser.mask_id for token in request.prompt.ids)
-        text = output.text[len(request.given) :]
+        text = request.cut(output.text)
         logp = self.frame.canvas.logp[output.chosen].tolist()
         if request.template:
             slots = [place for place, order in enumerate(self.frame.canvas.order[output.chosen].tolist()) if order]

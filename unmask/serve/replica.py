@@ -56,4 +56,4 @@ class Replica:
             self.batcher.start(ticket)
         self.batcher.step()
         while self.batcher.again:
-            self.queue.put(self.batcher.again.pop(), ahead=True)
+            self.batcher.start(self.batcher.again.pop())

@@ -31,6 +31,7 @@ class Request:
     prompt: EncodedPrompt  # with its template, if it has one
     decoding: Decoding
     given: str = ""  # with a template: the text before it, which is not part of the answer
+    suffix: str = ""  # the end of the template, if that is not part of the answer either
     template: bool = False
     grammar: Grammar | None = None
     show: Show | None = None  # None: only the answer is wanted
@@ -46,6 +47,10 @@ class Request:
         """Rows that it may cost."""
         masks = self.masks
         return self.decoding.decoder.resolved(masks).rows(masks)
+
+    def cut(self, text: str) -> str:
+        """The answer inside a whole text."""
+        return text[len(self.given) :].removesuffix(self.suffix)
 
     @property
     def masks(self) -> int:

@@ -16,8 +16,9 @@ from unmask.runs.placement import Placement
 from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
 from unmask.serve.limits import Limits
-from unmask.serve.logs import RequestLog, Watchers, write_lines
+from unmask.serve.logs import RequestLog, write_lines
 from unmask.serve.metrics import Metrics
+from unmask.serve.watcher import Watcher, Watchers
 
 try:
     import uvicorn
@@ -81,7 +82,7 @@ def load_copies(name: str, placement: Placement, replicas: int | None) -> list[M
 
 def make_local(
     name: str,
-    watcher: Watchers,
+    watcher: Watcher,
     *,
     limits: Limits,
     decoding: Mapping[str, Any],
@@ -94,7 +95,7 @@ def make_local(
 
 def make_engines(
     names: Sequence[str],
-    make: Callable[[str, Watchers], AsyncEngine],
+    make: Callable[[str, Watcher], AsyncEngine],
     metrics: Metrics,
     log_prompts: bool = False,
 ) -> dict[str, AsyncEngine]:

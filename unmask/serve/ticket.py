@@ -21,6 +21,7 @@ class Ticket:
         self.arrived = time.monotonic()
         self.started: float | None = None  # when it left the queue
         self.told = False  # whether any text was posted
+        self.retried = False  # after its memory was refused
         self.cancelled = False
         self.ended = False
 
@@ -53,18 +54,14 @@ class Queue:
         with self.changed:
             return sum(not ticket.cancelled for tickets in self._clients.values() for ticket in tickets)
 
-    def put(self, ticket: Ticket, ahead: bool = False) -> None:
-        """`ahead`: it was taken before, and is first again."""
+    def put(self, ticket: Ticket) -> None:
         with self.changed:
-            if self.closed and not ahead:
+            if self.closed:
                 raise ClosingError("the server is shutting down: try another one, or later")
-            if not ahead and (waiting := len(self)) >= self.most:
+            if (waiting := len(self)) >= self.most:
                 seconds = min(60, max(1, round(waiting / self.running * self._seconds)))
                 raise BusyError(f"{waiting} requests are waiting already: try again in {seconds} s", seconds)
-            tickets = self._clients.setdefault(ticket.request.client, deque())
-            tickets.appendleft(ticket) if ahead else tickets.append(ticket)
-            if ahead:
-                self._clients.move_to_end(ticket.request.client, last=False)
+            self._clients.setdefault(ticket.request.client, deque()).append(ticket)
             self.changed.notify_all()
 
     def take(self) -> Ticket | None:
