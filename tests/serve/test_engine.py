@@ -49,7 +49,9 @@ def test_updates_carry_text_drafts_and_traces(model):
         if show == "trace":
             header, *steps = (update.line for update in updates if update.line)
             assert header["ids"] == list(alone.rows[0].ids[:3])
-            assert [{**step, "words": None} for step in steps] == [{**step, "words": None} for step in alone.trace.steps]
+            assert [{**step, "words": None} for step in steps] == [
+                {**step, "words": None} for step in alone.trace.steps
+            ]
 
 
 def test_a_cancelled_task_frees_its_rows(model):

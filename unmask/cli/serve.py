@@ -66,9 +66,10 @@ def serve(
     reachable.bind().close()
     metrics = server.Metrics()
     if engine == "ray":
-        from unmask.serve.ray import cluster, make_engine
+        from unmask.runs.engines.ray import cluster_of
+        from unmask.serve.ray import make_engine
 
-        with cluster(address, replicas):
+        with cluster_of(address, replicas):
             make = partial(make_engine, limits=accepted, decoding=decoding, placement=where, replicas=replicas)
             engines = server.make_engines(names, make, metrics, log_prompts)
             server.run(engines, metrics, reachable, keys, _started)

@@ -6,8 +6,12 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Unpack
+from functools import partial
+from typing import Any, Protocol, Unpack, runtime_checkable
 
+import torch
+
+from unmask.core import Canvas
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.decoding import DECODER, DecodingOptions
@@ -21,6 +25,26 @@ from unmask.serve.request import Answer, Request, Show, Update, read_request
 from unmask.serve.structured import check_grammar
 from unmask.serve.ticket import Event, Queue, Ticket
 from unmask.serve.watcher import Watcher
+
+
+@runtime_checkable
+class Decodes(Protocol):
+    """Takes tickets of a queue and decodes them, here or elsewhere."""
+
+    @property
+    def alive(self) -> bool: ...
+
+    @property
+    def running(self) -> int: ...
+
+    def start(self) -> None: ...
+
+    def join(self, timeout: float | None = None) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+MakeReplica = Callable[[Queue], Decodes]
 
 
 class Updates:
@@ -92,17 +116,20 @@ class AsyncEngine:
         *,
         decoding: Mapping[str, Any] | None = None,
         watcher: Watcher | None = None,
+        replicas: Sequence[MakeReplica] = (),
     ):
         models = [Placement().load(model)] if isinstance(model, str) else model
         models = [models] if isinstance(models, Model) else list(models)
         if not models:
             raise UnmaskError("an engine needs a model: give at least one")
         self.model, self.limits = models[0], limits or Limits()
+        self.vocab = vocabulary(self.model)
         self.decoding = dict(decoding or {})  # of requests that do not say otherwise
         self.default_decoder = self.decoding.get("decoder", DECODER)
         self.watcher = watcher or Watcher()
-        self.queue = Queue(self.limits.waiting, self.limits.running * len(models))
-        self.replicas = [Replica(copy, self.queue, self.limits, self.watcher.answered) for copy in models]
+        here = [partial(Replica, copy, self.limits, self.watcher.answered) for copy in models]
+        self.queue = Queue(self.limits.waiting, self.limits.running * len(replicas or here))
+        self.replicas = [make(self.queue) for make in replicas or here]
         for replica in self.replicas:
             replica.start()
 
@@ -138,7 +165,7 @@ class AsyncEngine:
         """A checked request; `template`, `grammar`, `show` and `client` may stand beside the decoding's options."""
         more = {name: options.pop(name) for name in ("grammar", "show", "client", "suffix") if name in options}
         chosen = {**self.decoding, **{name: value for name, value in options.items() if value is not None}}
-        request = read_request(self.model, prompt, chosen, self.limits, template=template, **more)
+        request = read_request(self.model, prompt, chosen, self.limits, self.vocab, template=template, **more)
         check_grammar(self.model, request)
         return request
 
@@ -156,7 +183,7 @@ class AsyncEngine:
 
     @property
     def running(self) -> int:
-        return sum(len(replica.batcher) for replica in self.replicas)
+        return sum(replica.running for replica in self.replicas)
 
     def drain(self) -> None:
         """Refuse new requests and those that wait; what is being decoded goes on."""
@@ -168,6 +195,14 @@ class AsyncEngine:
         for replica in self.replicas:
             await asyncio.to_thread(replica.join, seconds)
             replica.stop()
+
+
+def vocabulary(model: Model) -> int:
+    """How many ids the model knows: the size of its beliefs."""
+    denoiser = model.denoiser
+    canvas = Canvas.blank([[0]], 1, denoiser.mask_id, device=denoiser.device, dtype=denoiser.dtype)
+    with torch.inference_mode():
+        return denoiser(canvas, canvas.slots).vocab
 
 
 def _thread_safe(loop: asyncio.AbstractEventLoop, put: Callable[[Event], None]) -> Callable[[Event], None]:

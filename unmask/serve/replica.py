@@ -18,7 +18,7 @@ log = logging.getLogger("unmask.serve")
 
 
 class Replica:
-    def __init__(self, model: Model, queue: Queue, limits: Limits, answered: Callable[[int, int], None]):
+    def __init__(self, model: Model, limits: Limits, answered: Callable[[int, int], None], queue: Queue):
         self.model, self.queue, self.limits = model, queue, limits
         self.batcher = Batcher(model, limits.batch_rows, answered)
         self.stopped = False
@@ -34,6 +34,10 @@ class Replica:
     @property
     def alive(self) -> bool:
         return self._thread.is_alive()
+
+    @property
+    def running(self) -> int:
+        return len(self.batcher)
 
     def join(self, timeout: float | None = None) -> None:
         self._thread.join(timeout)

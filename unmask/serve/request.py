@@ -83,16 +83,19 @@ def read_request(
     prompt: OnePrompt,
     decoding: Mapping[str, Any],
     limits: Limits,
+    vocab: int | None = None,
     *,
     template: str | None = None,
     **more: Any,
 ) -> Request:
-    """Everything that can be refused is refused here, before the request waits."""
+    """What can be refused is refused here, before the request waits. `vocab` is how many ids the model knows."""
     default = 0 if template is not None else model.default_length
     length = default if decoding.get("length") is None else decoding["length"]
     chosen = Decoding.from_dict({**decoding, "length": length})
     if chosen.length > limits.max_length:
         raise UnmaskError(f"length={chosen.length} is above this server's limit: choose at most {limits.max_length}")
+    if isinstance(prompt, list) and vocab is not None:
+        _check_ids(prompt, vocab)
     encoded = read_prompt(model, prompt, chosen.length)
     request = Request(encoded, chosen, **more)
     if template is not None:
@@ -101,11 +104,11 @@ def read_request(
             raise UnmaskError("early_end does not work with a template: choose one of them")
         request = replace(request, prompt=read_prompt(model, whole, chosen.length, True), given=encoded.text)
         request = replace(request, template=True)
-    _check(model, request, limits)
+    _check(model, request, limits, vocab)
     return request
 
 
-def _check(model: Model, request: Request, limits: Limits) -> None:
+def _check(model: Model, request: Request, limits: Limits, vocab: int | None) -> None:
     mask = model.denoiser.mask_id
     if not request.template and mask in request.prompt.ids:
         raise UnmaskError(f"the prompt holds the mask token (id {mask}): give a template to have gaps filled")
@@ -115,9 +118,15 @@ def _check(model: Model, request: Request, limits: Limits) -> None:
         raise UnmaskError(f"length={request.decoding.length} leaves nothing to write: give at least 1")
     if request.masks > limits.max_length:
         raise UnmaskError(f"{request.masks} masks are above this server's limit: choose at most {limits.max_length}")
-    request.decoding.denoiser(model)  # refuses a cache that the model does not have
     if request.rows > limits.max_rows:
         raise UnmaskError(
             f"this decoder asks for up to {request.rows} rows, above this server's limit of {limits.max_rows}: "
             "shorten the answer or search less"
         )
+
+
+def _check_ids(prompt: list[Any], vocab: int) -> None:
+    """An id that does not exist would end a GPU's process, and everything in it."""
+    for token in prompt:
+        if isinstance(token, int) and not 0 <= token < vocab:
+            raise UnmaskError(f"there is no token {token}: the model knows 0 to {vocab - 1}")

@@ -18,6 +18,7 @@ class Ticket:
 
     def __init__(self, request: Request, post: Callable[[Event], None]):
         self.request, self._post = request, post
+        self._when_cancelled: Callable[[], object] = lambda: None
         self.arrived = time.monotonic()
         self.started: float | None = None  # when it left the queue
         self.told = False  # whether any text was posted
@@ -35,8 +36,14 @@ class Ticket:
             self.ended = True
         self._post(event)
 
+    def when_cancelled(self, call: Callable[[], object]) -> None:
+        """For whoever decodes it out of reach."""
+        self._when_cancelled = call
+
     def cancel(self) -> None:
         """Its rows are gone before the next step."""
+        if not self.cancelled and not self.ended:
+            self._when_cancelled()
         self.cancelled = True
 
 
