@@ -91,6 +91,8 @@ class RayReplica:
     def __init__(self, actor: Any, limits: Limits, queue: Queue):
         self.actor, self.queue = actor, queue
         self.stopped = False
+        self._up = threading.Event()  # clear while the actor is dead
+        self._up.set()
         self.busy: set[int] = set()  # numbers of the requests that the actor has
         self._slots = [threading.Thread(target=self._work, daemon=True) for _ in range(limits.running)]
 
@@ -119,41 +121,51 @@ class RayReplica:
     def _work(self) -> None:
         while not self.stopped:
             self.queue.wait()
+            self._up.wait()
             if ticket := self.queue.take():
-                self._decode(ticket)
+                self.busy.add(id(ticket))
+                lost = self._loses(ticket)
+                self.busy.discard(id(ticket))
+                if lost:
+                    self._up.clear()
+                    self._pass_on(ticket)
+                    self._wait_for_actor()
             elif self.queue.closed:
                 return
 
-    def _decode(self, ticket: Ticket) -> None:
+    def _loses(self, ticket: Ticket) -> bool:
+        """Decode a ticket to its end, or until the actor dies."""
         number = id(ticket)
-        self.busy.add(number)
-        try:
-            for _ in range(TRIES):
-                if self.stopped or ticket.cancelled or ticket.ended:
-                    break
-                if self._tried(ticket, number):
-                    return
-                time.sleep(PAUSE)
-            ticket.post(LostError("the worker that decoded this request died: try again"))
-        except Exception as error:
-            ticket.post(error)
-        finally:
-            self.busy.discard(number)
-
-    def _tried(self, ticket: Ticket, number: int) -> bool:
-        """Whether the request needs no other try."""
         ticket.when_cancelled(lambda: self.actor.cancel.remote(number))
         try:
-            stream = self.actor.decode.options(num_returns="streaming").remote(number, ticket.request)
-            for reference in stream:
+            for reference in self.actor.decode.options(num_returns="streaming").remote(number, ticket.request):
                 ticket.post(ray.get(reference))
         except RayActorError:
-            log.warning("a worker died; its requests begin again")
-            return ticket.told
+            return True
         except RayTaskError as error:
-            cause = error.cause
-            ticket.post(cause if isinstance(cause, UnmaskError) else error)
-        return ticket.ended or ticket.cancelled
+            ticket.post(error.cause if isinstance(error.cause, UnmaskError) else error)
+        except Exception as error:
+            ticket.post(error)
+        return False
+
+    def _pass_on(self, ticket: Ticket) -> None:
+        """Let another actor begin it again, unless its reader would notice or it has cost enough of them."""
+        ticket.losses += 1
+        if ticket.told or ticket.losses >= TRIES or self.stopped:
+            ticket.post(LostError("the worker that decoded this request died: try again"))
+        elif not ticket.cancelled:
+            log.warning("a worker died; its request begins again")
+            self.queue.put_back(ticket)
+
+    def _wait_for_actor(self) -> None:
+        """Ray starts it again; meanwhile others take what waits."""
+        while not self.stopped:
+            try:
+                ray.get(self.actor.describe.remote())
+                break
+            except RayError:
+                time.sleep(PAUSE)
+        self._up.set()
 
 
 def make_engine(

@@ -23,6 +23,7 @@ class Ticket:
         self.started: float | None = None  # when it left the queue
         self.told = False  # whether any text was posted
         self.retried = False  # after its memory was refused
+        self.losses = 0  # of workers that decoded it
         self.cancelled = False
         self.ended = False
 
@@ -69,6 +70,13 @@ class Queue:
                 seconds = min(60, max(1, round(waiting / self.running * self._seconds)))
                 raise BusyError(f"{waiting} requests are waiting already: try again in {seconds} s", seconds)
             self._clients.setdefault(ticket.request.client, deque()).append(ticket)
+            self.changed.notify_all()
+
+    def put_back(self, ticket: Ticket) -> None:
+        """First in line: it was taken before."""
+        with self.changed:
+            self._clients.setdefault(ticket.request.client, deque()).appendleft(ticket)
+            self._clients.move_to_end(ticket.request.client, last=False)
             self.changed.notify_all()
 
     def take(self) -> Ticket | None:
