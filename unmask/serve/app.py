@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from unmask.errors import UnmaskError, nearest
@@ -23,7 +24,7 @@ try:
     from fastapi import FastAPI
     from fastapi import Request as Call
     from fastapi.exceptions import RequestValidationError
-    from fastapi.responses import Response
+    from fastapi.responses import PlainTextResponse, Response
     from sse_starlette import EventSourceResponse
     from starlette.exceptions import HTTPException
 except ImportError:
@@ -42,6 +43,10 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         429: "Too many requests are waiting",
         503: "The server is shutting down or out of memory",
     }.items()
+}
+
+STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The answer, whole or as events", "content": {"application/json": {}, "text/event-stream": {}}}
 }
 
 
@@ -66,18 +71,32 @@ def make_app(engines: Mapping[str, AsyncEngine], metrics: Metrics, keys: Sequenc
         metrics.follow(name, lambda engine=engine: engine.waiting, lambda engine=engine: engine.running)
     app.get("/healthz")(routes.healthy)
     app.get("/readyz")(routes.ready)
-    app.get("/metrics")(routes.metrics_text)
+    app.get("/metrics", response_class=PlainTextResponse)(routes.metrics_text)
     app.get("/v1/models")(routes.list_models)
     app.get("/v1/models/{name:path}")(routes.show_model)
-    app.post("/v1/completions")(routes.complete)
-    app.post("/v1/chat/completions")(routes.chat)
-    app.post("/api/decode")(routes.decode)
+    app.post("/v1/completions", responses=STREAMED)(routes.complete)
+    app.post("/v1/chat/completions", responses=STREAMED)(routes.chat)
+    app.post("/api/decode", responses=STREAMED)(routes.decode)
+    app.openapi = partial(_schema, app, app.openapi, list(engines))
     app.exception_handler(UnmaskError)(_refuse)
     app.exception_handler(RequestValidationError)(_refuse_body)
     app.exception_handler(HTTPException)(_refuse_call)
     app.exception_handler(Exception)(_fail)
     largest = max(engine.limits.max_body for engine in engines.values())
     return Guarded(app, keys, largest)
+
+
+def _schema(app: FastAPI, make: Callable[[], dict[str, Any]], names: list[str]) -> dict[str, Any]:
+    """FastAPI's own, with the models there are and without its 422, which is a 400 here."""
+    schema = make()
+    for body in schema["components"]["schemas"].values():
+        if "model" in body.get("properties", {}):
+            body["properties"]["model"]["enum"] = names
+    for path in schema["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)
+    app.openapi_schema = schema
+    return schema
 
 
 class Routes:
