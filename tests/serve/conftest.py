@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
+import httpx
 import jaxtyping._storage
 import pytest
 import uvicorn
 from greenlet import getcurrent
 
 import unmask
+from tests.runs.processes import ENVIRON, ROOT, descendants
 from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
 from unmask.serve.limits import Limits
@@ -39,9 +47,15 @@ def model() -> unmask.Model:
 class Served:
     """A server on a free port, in a thread of this process."""
 
-    def __init__(self, model: unmask.Model, limits: Limits | None = None, keys: tuple[str, ...] = (), **decoding):
+    def __init__(
+        self,
+        model: unmask.Model,
+        limits: Limits | None = None,
+        keys: tuple[str, ...] = (),
+        name: str = "toy",
+        **decoding,
+    ):
         self.metrics = Metrics()
-        name = "toy"
         self.engine = AsyncEngine(model, limits, decoding=decoding, watcher=self.metrics.of(name))
         app = make_app({name: self.engine}, self.metrics, keys)
         self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="on"))
@@ -65,3 +79,29 @@ class Served:
 def served(model) -> Iterator[Served]:
     with Served(model) as server:
         yield server
+
+
+@contextmanager
+def serving(*words: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+    """`unmask serve` on a free port: the process, its address, and the lines it has written."""
+    command = [sys.executable, "-m", "unmask", "serve", "--port", "0", *words]
+    environ = os.environ | ENVIRON | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "UNMASK_API_KEY": ""}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environ)
+    assert process.stderr is not None
+    lines: list[str] = []
+    try:
+        for line in process.stderr:
+            lines.append(line)
+            if match := re.search(r"serving at (\S+)", line):
+                break
+        else:
+            raise AssertionError("".join(lines))
+        threading.Thread(target=lambda: lines.extend(process.stderr or ()), daemon=True).start()
+        with httpx.Client(transport=httpx.HTTPTransport(retries=50)) as http:
+            assert http.get(f"{match.group(1)}/healthz").status_code == 200
+        yield process, match.group(1), lines
+    finally:
+        for pid in [*descendants(process.pid), process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()

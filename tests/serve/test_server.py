@@ -4,44 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import httpx
 import openai
 import pytest
 
 import unmask
-from tests.serve.conftest import Served
+from tests.serve.conftest import Served, serving
 from unmask.serve.limits import Limits
-
-
-@contextmanager
-def serving(*words: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
-    """`unmask serve` on a free port: the process, its address, and the lines it has written."""
-    command = [sys.executable, "-m", "unmask", "serve", "--port", "0", *words]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "UNMASK_API_KEY": ""})
-    assert process.stderr is not None
-    lines: list[str] = []
-    try:
-        for line in process.stderr:
-            lines.append(line)
-            if match := re.search(r"serving at (\S+)", line):
-                break
-        else:
-            raise AssertionError("".join(lines))
-        threading.Thread(target=lambda: lines.extend(process.stderr or ()), daemon=True).start()
-        with httpx.Client(transport=httpx.HTTPTransport(retries=50)) as http:
-            assert http.get(f"{match.group(1)}/healthz").status_code == 200
-        yield process, match.group(1), lines
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.slow
