@@ -38,12 +38,15 @@ def test_updates_carry_text_drafts_and_traces(model):
             return [update async for update in engine.stream("abc", show=show, length=8)]
 
     alone = unmask.generate(model, "abc", decoder="ots(beams=2, block=4)", length=8, trace=True)
+    assert alone.trace is not None
     for show in ("text", "drafts", "trace"):
         updates = asyncio.run(ask(show))
         assert "".join(update.text for update in updates) == alone.text
-        assert updates[-1].answer.output.rows == alone.rows
+        answer = updates[-1].answer
+        assert answer is not None
+        assert answer.output.rows == alone.rows
         if show == "drafts":
-            drafts = [update.draft for update in updates]
+            drafts = [update.draft or "" for update in updates]
             assert drafts[0].count("░") > drafts[2].count("░")
             assert drafts[-1] == alone.text
         if show == "trace":
@@ -127,4 +130,6 @@ def test_a_template_is_filled_as_fill_does(model):
 
     updates = asyncio.run(ask())
     alone = unmask.fill(model, "abcx<mask:3>yz<mask:2>", decoder="low-confidence")
-    assert updates[-1].answer.text == "".join(update.text for update in updates) == alone.text[3:]
+    answer = updates[-1].answer
+    assert answer is not None
+    assert answer.text == "".join(update.text for update in updates) == alone.text[3:]

@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from functools import partial
+from typing import Any
 
 import httpx
 import openai
@@ -16,7 +17,7 @@ import unmask
 from tests.serve.conftest import Served
 from unmask.serve.limits import Limits
 
-QUESTION = [{"role": "user", "content": "abc"}]
+QUESTION: Any = [{"role": "user", "content": "abc"}]
 DECODER = "random(temperature=0.7)"
 
 
@@ -26,11 +27,12 @@ def client(served):
 
 
 def alone(model, **options) -> unmask.Output:
-    return unmask.generate(model, "abc", **{"decoder": DECODER, "length": 6, **options})
+    chosen: Any = {"decoder": DECODER, "length": 6, **options}
+    return unmask.generate(model, "abc", **chosen)
 
 
 def test_the_official_client_gets_what_generate_gives(model, client):
-    options = {"model": "toy", "max_tokens": 6, "n": 2, "seed": 3, "extra_body": {"decoder": DECODER}}
+    options: Any = {"model": "toy", "max_tokens": 6, "n": 2, "seed": 3, "extra_body": {"decoder": DECODER}}
     reply = client.chat.completions.create(messages=QUESTION, logprobs=True, **options)
     seeds = [3, unmask.reseed(3, 1)]
     outputs = [alone(model, seed=seed) for seed in seeds]
@@ -50,8 +52,8 @@ def test_the_official_client_gets_what_generate_gives(model, client):
 
 
 def test_a_stream_is_the_answer_in_pieces(model, client):
-    options = {"model": "toy", "max_tokens": 6, "stream": True, "stream_options": {"include_usage": True}}
-    more = {"decoder": "ots(beams=2, block=2)", "stream_mode": "denoise"}
+    options: Any = {"model": "toy", "max_tokens": 6, "stream": True, "stream_options": {"include_usage": True}}
+    more: Any = {"decoder": "ots(beams=2, block=2)", "stream_mode": "denoise"}
     chunks = list(client.chat.completions.create(messages=QUESTION, n=2, extra_body=more, **options))
     output = alone(model, decoder="ots(beams=2, block=2)")
     pieces = [choice for chunk in chunks for choice in chunk.choices]
@@ -68,7 +70,7 @@ def test_a_stream_is_the_answer_in_pieces(model, client):
 def test_the_asynchronous_client_is_cancelled_and_its_rows_are_freed(model, served):
     async def ask():
         client = openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)
-        long = {"model": "toy", "messages": QUESTION, "max_tokens": 512, "extra_body": {"decoder": "ots(block=1)"}}
+        long: Any = {"model": "toy", "messages": QUESTION, "max_tokens": 512, "extra_body": {"decoder": "ots(block=1)"}}
         whole = asyncio.create_task(client.chat.completions.create(**long))
         while not served.engine.running:
             await asyncio.sleep(0.01)
@@ -81,7 +83,7 @@ def test_the_asynchronous_client_is_cancelled_and_its_rows_are_freed(model, serv
         async with asyncio.timeout(30):
             while served.engine.running:
                 await asyncio.sleep(0.01)
-        short = {**long, "max_tokens": 4, "extra_body": {"decoder": "ar"}}
+        short: Any = {**long, "max_tokens": 4, "extra_body": {"decoder": "ar"}}
         reply = await client.chat.completions.create(**short)
         assert reply.choices[0].message.content == alone(model, decoder="ar", length=4).text
 
@@ -106,7 +108,7 @@ def test_the_asynchronous_client_is_cancelled_and_its_rows_are_freed(model, serv
     ],
 )
 def test_errors_have_the_client_s_types_and_one_sentence(client, options, kind, sentence):
-    call = {"model": "toy", "messages": QUESTION, **options}
+    call: Any = {"model": "toy", "messages": QUESTION, **options}
     with pytest.raises(kind) as refused:
         client.chat.completions.create(**call)
     assert sentence in refused.value.body["message"]
@@ -142,7 +144,7 @@ def test_large_bodies_are_refused_before_they_are_read(served):
 
 
 def test_a_suffix_and_a_template_are_fixed_text(model, client):
-    more = {"decoder": "low-confidence"}
+    more: Any = {"decoder": "low-confidence"}
     reply = client.completions.create(model="toy", prompt="abc", suffix="yz", max_tokens=4, extra_body=more)
     whole = unmask.fill(model, "abc<mask:4>yz", decoder="low-confidence").text
     assert f"abc{reply.choices[0].text}yz" == whole
@@ -158,6 +160,7 @@ def test_frames_are_the_lines_of_a_trace(model, served):
     events = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
     data = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
     trace = unmask.generate(model, "abc", length=6, decoder="ots(beams=2, block=3)", trace=True).trace
+    assert trace is not None
     assert events == ["header", *["step"] * len(trace.steps), "end"]
     assert {**data[0], "words": None} == {**trace.header, "words": None}
     assert [step["writes"] for step in data[1:-1]] == [step["writes"] for step in trace.steps]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from typing import Any
 
 import openai
 import pytest
@@ -22,7 +23,7 @@ def test_requests_of_a_killed_worker_are_answered_or_refused():
     with serving(*words) as (process, url, _):
 
         async def ask(client: openai.AsyncOpenAI, seed: int, stream: bool) -> str:
-            call = {"model": "toy-transformer", "prompt": "abc", "max_tokens": 200, "seed": seed}
+            call: Any = {"model": "toy-transformer", "prompt": "abc", "max_tokens": 200, "seed": seed}
             call |= {"extra_body": {"decoder": "ar(temperature=1.0)"}, "stream": stream}
             reply = await client.completions.create(**call)
             if not stream:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import httpx
 import openai
@@ -23,7 +24,12 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_began():
 
         async def ask():
             client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
-            long = {"model": "toy-transformer", "prompt": "abc", "max_tokens": 300, "extra_body": {"decoder": "ar"}}
+            long: Any = {
+                "model": "toy-transformer",
+                "prompt": "abc",
+                "max_tokens": 300,
+                "extra_body": {"decoder": "ar"},
+            }
             stream = await client.completions.create(stream=True, **long)
             waiting = asyncio.create_task(client.completions.create(**long))
             text = ""
@@ -52,10 +58,10 @@ def test_many_clients_get_what_generate_gives(model):
             async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="x") as remote:
                 answers = []
                 for turn in range(4):
-                    options = {"decoder": specs[(number + turn) % 4], "length": 6 + number % 5, "seed": turn}
+                    options: Any = {"decoder": specs[(number + turn) % 4], "length": 6 + number % 5, "seed": turn}
                     prompt = "abcdefghijklmnop"[: 1 + number]
-                    call = {"model": "toy", "prompt": prompt, "max_tokens": options["length"], "seed": turn}
-                    more = {"extra_body": {"decoder": options["decoder"], "user": f"client {number % 3}"}}
+                    call: Any = {"model": "toy", "prompt": prompt, "max_tokens": options["length"], "seed": turn}
+                    more: Any = {"extra_body": {"decoder": options["decoder"], "user": f"client {number % 3}"}}
                     if turn % 2:
                         chunks = await remote.completions.create(stream=True, **call, **more)
                         text = "".join([choice.text async for chunk in chunks for choice in chunk.choices])

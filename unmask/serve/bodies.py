@@ -140,6 +140,10 @@ class Completion(Settings):
     def length(self) -> int | None:
         return self.max_tokens
 
+    @property
+    def wants_logprobs(self) -> bool:
+        return False
+
     def check(self) -> None:
         """Refuses settings that would have to be ignored."""
         for name, values in NEUTRAL.items():

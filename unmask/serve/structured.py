@@ -95,7 +95,9 @@ class Constrained(Wrapper):
     def __init__(self, inner: Denoiser, model: Model, grammar: Grammar):
         super().__init__(inner)
         self.eos = model.eos
-        self._states = {(): start(model, grammar)}  # by the ids of an answer's beginning
+        self._states: dict[tuple[int, ...], LLMatcher] = {
+            (): start(model, grammar)
+        }  # by the ids of an answer's beginning
 
     def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
         beliefs = self.inner(canvas, at, kept)
