@@ -86,7 +86,7 @@ def test_a_request_that_takes_too_long_is_given_up(model):
 def test_a_full_engine_refuses_and_a_closing_one_finishes_what_it_began(model):
     async def ask():
         engine = unmask.AsyncEngine(model, Limits(running=1, waiting=1))
-        first = asyncio.create_task(engine.generate("abc", decoder="ar", length=48))
+        first = asyncio.create_task(engine.generate("abc", decoder="ar", length=24))
         await until(lambda: engine.running == 1)
         second = asyncio.create_task(engine.generate("abc", decoder="ar", length=4))
         await until(lambda: engine.waiting == 1)
@@ -99,7 +99,7 @@ def test_a_full_engine_refuses_and_a_closing_one_finishes_what_it_began(model):
             await engine.generate("abc", decoder="ar", length=4)
         return await first
 
-    alone = unmask.generate(model, "abc", decoder="ar", length=48)
+    alone = unmask.generate(model, "abc", decoder="ar", length=24)
     assert asyncio.run(ask()).text == alone.text
 
 

@@ -13,11 +13,19 @@ from typing import Any
 from unmask.errors import UnmaskError, nearest
 from unmask.serve.bodies import ChatCompletion, Completion, Decode, Settings, TextCompletion
 from unmask.serve.engine import AsyncEngine, Updates
-from unmask.serve.guards import Application, Guarded, error_body
+from unmask.serve.guards import Application, Guarded
 from unmask.serve.metrics import Metrics
-from unmask.serve.refusals import BusyError, RefusedError
+from unmask.serve.refusals import (
+    BadBodyError,
+    BusyError,
+    ClientGoneError,
+    RefusedError,
+    UnknownModelError,
+    error_body,
+    status_and_body,
+)
 from unmask.serve.replies import Replies, dumps
-from unmask.serve.request import Answer, Request, Update
+from unmask.serve.request import Answer, Request
 from unmask.version import __version__
 
 try:
@@ -25,13 +33,13 @@ try:
     from fastapi import Request as Call
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import PlainTextResponse, Response
-    from sse_starlette import EventSourceResponse
     from starlette.exceptions import HTTPException
+
+    from unmask.serve.events import chunk_events, streamed, trace_events
 except ImportError:
     raise UnmaskError("the server needs FastAPI and its friends: pip install 'unmask[serve]'") from None
 
 log = logging.getLogger("unmask.serve")
-PING = 15  # seconds after which a quiet stream shows that it is alive
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
     for status, text in {
@@ -138,11 +146,12 @@ class Routes:
 
     async def decode(self, body: Decode, call: Call) -> Response:
         engine = self._engine(body.model)
-        request = engine.request(
+        request = await asyncio.to_thread(
+            engine.request,
             body.one_prompt(), template=body.template, show="trace", client=_client(body, call),
             **body.decoding(engine.default_decoder, body.length),
         )  # fmt: skip
-        return _events(_trace(engine.submit(request, body.timeout)))
+        return streamed(trace_events(engine.submit(request, body.timeout)))
 
     async def _answer(
         self, body: Completion, call: Call, prompt: Any, template: str | None, length: int | None, suffix: str = ""
@@ -150,7 +159,8 @@ class Routes:
         engine = self._engine(body.model)
         show = ("drafts" if body.stream_mode == "denoise" else "text") if body.stream else None
         grammar = body.response_format.grammar() if body.response_format else None
-        request = engine.request(
+        request = await asyncio.to_thread(  # tokenizers and grammars may take their time
+            engine.request,
             prompt, template=template, suffix=suffix, grammar=grammar, show=show, client=_client(body, call),
             **body.decoding(engine.default_decoder, length),
         )  # fmt: skip
@@ -162,7 +172,7 @@ class Routes:
         if not body.stream:
             return Json(replies.whole(await _unless_gone(call, every)))
         usage = body.stream_options is not None and body.stream_options.include_usage
-        return _events(_chunks(replies, every, usage))
+        return streamed(chunk_events(replies, every, usage))
 
     def _engine(self, name: str) -> AsyncEngine:
         if name not in self.engines:
@@ -171,10 +181,6 @@ class Routes:
 
     def _model(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self.began, "owned_by": "unmask"}
-
-
-class UnknownModelError(RefusedError):
-    status, code = 404, "model_not_found"
 
 
 def submit(engine: AsyncEngine, request: Request, count: int, timeout: float | None) -> list[Updates]:
@@ -206,10 +212,6 @@ async def _unless_gone(call: Call, every: Sequence[Updates]) -> list[Answer]:
             updates.cancel()
 
 
-class ClientGoneError(RefusedError):
-    status, code = 499, "client_gone"
-
-
 async def _gone(call: Call) -> None:
     while (await call.receive())["type"] != "http.disconnect":
         pass
@@ -219,95 +221,14 @@ def _client(body: Settings, call: Call) -> str:
     return body.user or (call.client.host if call.client else "")
 
 
-def _events(events: AsyncIterator[dict[str, str]]) -> Response:
-    return EventSourceResponse(events, ping=PING, sep="\n", headers={"cache-control": "no-store"})
-
-
-async def _chunks(replies: Replies, every: Sequence[Updates], usage: bool) -> AsyncIterator[dict[str, str]]:
-    answers: dict[int, Answer] = {}
-    try:
-        for index in range(len(every)) if replies.chat else ():
-            yield {"data": dumps(replies.opening(index))}
-        async for index, update in merged(every):
-            if update.draft is not None:
-                yield {"event": "draft", "data": dumps(replies.draft(index, update.step, update.draft))}
-            if update.text:
-                yield {"data": dumps(replies.piece(index, update.text))}
-            if update.answer is not None:
-                answers[index] = update.answer
-                yield {"data": dumps(replies.closing(index, update.answer))}
-        if usage:
-            yield {"data": dumps(replies.last([answers[index] for index in sorted(answers)]))}
-        yield {"data": "[DONE]"}
-    except Exception as error:
-        yield {"data": dumps(_error(error)[1])}
-    finally:
-        for updates in every:
-            updates.cancel()
-
-
-async def _trace(updates: Updates) -> AsyncIterator[dict[str, str]]:
-    """The lines of a trace file as events: header, step …, end."""
-    try:
-        async for update in updates:
-            if update.line is not None:
-                yield {"event": "step" if update.step else "header", "data": dumps(update.line)}
-            if (answer := update.answer) is not None:
-                output = answer.output
-                texts = [row.text for row in output.rows]
-                end = {"chosen": output.chosen, "text": answer.text, "texts": texts, "cost": vars(output.cost)}
-                yield {"event": "end", "data": dumps({"end": end})}
-    except Exception as error:
-        yield {"event": "error", "data": dumps(_error(error)[1])}
-    finally:
-        updates.cancel()
-
-
-async def merged(every: Sequence[Updates]) -> AsyncIterator[tuple[int, Update]]:
-    """The updates of several requests as they come, each with the number of its request."""
-    events: asyncio.Queue[tuple[int, Update | Exception | None]] = asyncio.Queue()
-
-    async def follow(index: int, updates: Updates) -> None:
-        try:
-            async for update in updates:
-                events.put_nowait((index, update))
-            events.put_nowait((index, None))
-        except Exception as error:
-            events.put_nowait((index, error))
-
-    tasks = [asyncio.ensure_future(follow(index, updates)) for index, updates in enumerate(every)]
-    try:
-        left = len(tasks)
-        while left:
-            index, event = await events.get()
-            if isinstance(event, Exception):
-                raise event
-            if event is None:
-                left -= 1
-            else:
-                yield index, event
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
-def _error(error: Exception) -> tuple[int, dict[str, Any]]:
-    if isinstance(error, RefusedError):
-        return error.status, error_body(str(error), error.kind, error.code, error.param)
-    if isinstance(error, UnmaskError):
-        return 400, error_body(str(error), "invalid_request_error")
-    log.error("a request failed", exc_info=error)
-    return 500, error_body("the server failed to answer: see its log", "server_error", "internal_error")
-
-
 async def _refuse(call: Call, error: Exception) -> Response:
-    status, body = _error(error)
-    log.info("refused", extra={"facts": {"path": call.url.path, "status": status, "reason": str(error)[:500]}})
+    status, body = status_and_body(error)
+    log.info("refused", extra={"facts": {"path": call.url.path, "status": status}})
     return Json(body, status, {"retry-after": str(error.retry_after)} if isinstance(error, BusyError) else None)
 
 
 async def _fail(call: Call, error: Exception) -> Response:
-    return Json(_error(error)[1], 500)
+    return Json(status_and_body(error)[1], 500)
 
 
 async def _refuse_call(call: Call, error: Exception) -> Response:
@@ -330,9 +251,3 @@ async def _refuse_body(call: Call, error: Exception) -> Response:
     else:
         sentence = f"{where or 'the body'}: {first['msg'].removeprefix('Value error, ')}"
     return await _refuse(call, BadBodyError(sentence, where or None))
-
-
-class BadBodyError(RefusedError):
-    def __init__(self, sentence: str, param: str | None):
-        super().__init__(sentence)
-        self.param = param

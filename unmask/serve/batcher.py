@@ -21,7 +21,7 @@ from unmask.models import Model
 from unmask.runs.batching import out_of_memory
 from unmask.runs.generation import Generation
 from unmask.serve.observer import Observer
-from unmask.serve.questions import Question, answer
+from unmask.serve.questions import Question, answer, together
 from unmask.serve.refusals import TooLargeError
 from unmask.serve.request import Request, Update
 from unmask.serve.structured import Constrained
@@ -36,12 +36,21 @@ log = logging.getLogger("unmask.serve")
 
 
 class Shared(Wrapper):
-    """Leaves every question to the batcher, and sleeps until it is answered."""
+    """Leaves every question to the batcher, in parts that fit its batch, and sleeps until they are answered."""
+
+    def __init__(self, inner: Denoiser, batcher: Batcher):
+        super().__init__(inner)
+        self.batcher = batcher
 
     def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        batcher = getcurrent().parent
-        assert batcher is not None
-        return batcher.switch(Question(self.inner, canvas, at, kept))
+        parts = Question(self.inner, canvas, at, kept).parts(self.batcher.batch)
+        return together([_asleep(part) for part in parts])
+
+
+def _asleep(question: Question) -> Beliefs:
+    main = getcurrent().parent
+    assert main is not None
+    return main.switch(question)
 
 
 class Running:
@@ -82,7 +91,7 @@ class Batcher:
             return
         group = self._take()
         self._answering = len(group)
-        answers = self._answer(group)
+        answers = self._answer([running.question for running in group if running.question is not None])
         self._answering = 0
         for running, beliefs in zip(group, answers, strict=True):
             if isinstance(beliefs, BaseException):
@@ -122,27 +131,30 @@ class Batcher:
         self._running = others
         return group
 
-    def _answer(self, group: Sequence[Running]) -> list[Beliefs | BaseException]:
-        """A forward that does not fit the memory is halved, and so are those to come."""
-        questions = [running.question for running in group if running.question is not None]
+    def _answer(self, questions: Sequence[Question]) -> list[Beliefs | BaseException]:
+        """A forward that does not fit the memory is halved, and those to come have no more rows than its halves."""
+        rows = sum(question.rows for question in questions)
         try:
             answers = answer(questions)
+            self.answered(rows, len(questions))
+            return list(answers)
         except Exception as error:
             full, failure = out_of_memory(error), error.with_traceback(None)  # a traceback would hold the tensors
-        else:
-            self.answered(sum(question.rows for question in questions), len(questions))
-            return list(answers)
-        if len(group) == 1:
-            return [failure]
         if full:
             torch.cuda.empty_cache()
-            self._halve()
-        half = (len(group) + 1) // 2
-        return [*self._answer(group[:half]), *self._answer(group[half:])]
+            self.batch = max(1, min(self.batch, rows // 2))
+            log.warning("out of memory: forwards have at most %d rows from now on", self.batch)
+        if len(questions) > 1:
+            half = (len(questions) + 1) // 2
+            return [*self._answer(questions[:half]), *self._answer(questions[half:])]
+        parts = questions[0].parts(max(1, rows // 2))
+        return [self._answer_parts(parts) if full and len(parts) > 1 else failure]
 
-    def _halve(self) -> None:
-        self.batch = max(1, self.batch // 2)
-        log.warning("out of memory: forwards have at most %d rows from now on", self.batch)
+    def _answer_parts(self, parts: Sequence[Question]) -> Beliefs | BaseException:
+        """Of one question, a few rows at a time."""
+        answers = [self._answer([part])[0] for part in parts]
+        failed = [answer for answer in answers if isinstance(answer, BaseException)]
+        return failed[0] if failed else together([answer for answer in answers if isinstance(answer, Beliefs)])
 
     def _decode(self, ticket: Ticket) -> None:
         """The life of a ticket, in its coroutine."""
@@ -175,5 +187,5 @@ class Batcher:
         return observer.end(generation.outputs([request.prompt], watch=watch)[0])
 
     def _around(self, request: Request, denoiser: Denoiser) -> Denoiser:
-        shared = Shared(denoiser)
+        shared = Shared(denoiser, self)
         return shared if request.grammar is None else Constrained(shared, self.model, request.grammar)

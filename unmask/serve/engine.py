@@ -12,14 +12,14 @@ from typing import Any, Protocol, Unpack, runtime_checkable
 import torch
 
 from unmask.core import Canvas
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
 from unmask.runs.decoding import DECODER, DecodingOptions
 from unmask.runs.output import Output
 from unmask.runs.placement import Placement
 from unmask.runs.prompt import OnePrompt
 from unmask.serve.limits import Limits
-from unmask.serve.refusals import ClosingError, TimedOutError
+from unmask.serve.refusals import ClosingError, RefusedError, TimedOutError
 from unmask.serve.replica import Replica
 from unmask.serve.request import Answer, Request, Show, Update, read_request
 from unmask.serve.structured import check_grammar
@@ -57,7 +57,11 @@ class Updates:
         self._queue, self._watcher = queue, watcher
         self._seconds, self._deadline = seconds, loop.time() + seconds
         self._ended = False
-        queue.put(self._ticket)
+        try:
+            queue.put(self._ticket)
+        except RefusedError as error:
+            watcher.ended(self._ticket, error.code or "error", None)
+            raise
 
     def __aiter__(self) -> Updates:
         return self
@@ -164,6 +168,8 @@ class AsyncEngine:
     def request(self, prompt: OnePrompt, *, template: str | None = None, **options: Any) -> Request:
         """A checked request; `template`, `grammar`, `show` and `client` may stand beside the decoding's options."""
         more = {name: options.pop(name) for name in ("grammar", "show", "client", "suffix") if name in options}
+        for name in {*self.decoding, *options} - DecodingOptions.__annotations__.keys():
+            raise UnmaskError(f"unknown argument {name!r}: {nearest(name, DecodingOptions.__annotations__)}")
         chosen = {**self.decoding, **{name: value for name, value in options.items() if value is not None}}
         request = read_request(self.model, prompt, chosen, self.limits, self.vocab, template=template, **more)
         check_grammar(self.model, request)

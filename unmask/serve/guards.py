@@ -7,6 +7,7 @@ import hmac
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
+from unmask.serve.refusals import error_body
 from unmask.serve.replies import dumps
 
 Message = MutableMapping[str, Any]
@@ -16,11 +17,6 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 OPEN = ("/healthz", "/readyz")  # without a key
 BODY_SECONDS = 30.0  # a client may take to send its request
-
-
-def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
-    """OpenAI's shape."""
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 class Guarded:

@@ -29,6 +29,13 @@ class Question:
     def rows(self) -> int:
         return len(self.canvas)
 
+    def parts(self, size: int) -> list[Question]:
+        """At most `size` rows each. What a cache keeps is not divided."""
+        if self.rows <= size or self.denoiser.refresh is not None:
+            return [self]
+        some = torch.arange(self.rows, device=self.at.device).split(size)
+        return [replace(self, canvas=self.canvas.rows(rows), at=self.at[rows], kept=None) for rows in some]
+
     def joins(self, other: Question) -> bool:
         """Whether one forward may answer both. What a cache keeps belongs to the rows of one request."""
         narrow, wide = sorted((self.canvas.width, other.canvas.width))
@@ -47,6 +54,28 @@ def answer(questions: Sequence[Question]) -> list[Beliefs]:
         parts.append(_part(beliefs, first, question.at.shape[0], question.at.shape[1]))
         first += question.rows
     return parts
+
+
+def together(parts: Sequence[Beliefs]) -> Beliefs:
+    """The beliefs of a question's parts as those of the whole."""
+    first, width = parts[0], parts[0].shape[1]
+    if len(parts) == 1:
+        return first
+    ends = torch.tensor([part.shape[0] for part in parts], device=first.device).cumsum(0)
+
+    def read(places: Tensor) -> Tensor:
+        owner = torch.searchsorted(ends, places // width, right=True)
+        pieces, order = [], []
+        for number, part in enumerate(parts):
+            own = (owner == number).nonzero()[:, 0]
+            before = (int(ends[number]) - part.shape[0]) * width
+            pieces.append(part.read(places[own] - before))
+            order.append(own)
+        return torch.cat(pieces)[torch.cat(order).argsort()]
+
+    counts = [part.computed for part in parts if part.computed is not None]
+    computed = torch.cat(counts) if len(counts) == len(parts) else None
+    return replace(first, read=read, shape=(int(ends[-1]), width), computed=computed)
 
 
 def _merged(questions: Sequence[Question]) -> tuple[Canvas, Columns]:

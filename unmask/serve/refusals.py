@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
 from unmask.errors import UnmaskError
+
+log = logging.getLogger("unmask.serve")
 
 
 class RefusedError(UnmaskError):
@@ -42,3 +47,32 @@ class LostError(RefusedError):
     """The worker that decoded the request died."""
 
     status, kind, code = 503, "server_error", "worker_lost"
+
+
+class UnknownModelError(RefusedError):
+    status, code = 404, "model_not_found"
+
+
+class ClientGoneError(RefusedError):
+    status, code = 499, "client_gone"
+
+
+class BadBodyError(RefusedError):
+    def __init__(self, sentence: str, param: str | None):
+        super().__init__(sentence)
+        self.param = param
+
+
+def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
+    """OpenAI's shape."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def status_and_body(error: Exception) -> tuple[int, dict[str, Any]]:
+    """How an error is told to a client. What is the server's own fault is told to its log."""
+    if isinstance(error, RefusedError):
+        return error.status, error_body(str(error), error.kind, error.code, error.param)
+    if isinstance(error, UnmaskError):
+        return 400, error_body(str(error), "invalid_request_error")
+    log.error("a request failed", exc_info=error)
+    return 500, error_body("the server failed to answer: see its log", "server_error", "internal_error")
