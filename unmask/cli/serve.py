@@ -59,8 +59,10 @@ def serve(
     keys = [key for key in [*(api_key or []), os.environ.get(KEY, "")] if key]
     accepted, where = Limits(**limits), Placement(**placement)
     Decoding.from_dict({"length": 0, **decoding})  # refused before a model is loaded
-    from unmask.serve import server  # an optional extra
-
+    try:
+        from unmask.serve import server
+    except ImportError as error:
+        raise UnmaskError(f"serving needs {error.name}: pip install 'unmask[serve]'") from None
     reachable = server.Address(host, port)
     reachable.check(keys, unlocked)
     reachable.bind().close()

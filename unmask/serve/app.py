@@ -10,9 +10,16 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from fastapi import FastAPI
+from fastapi import Request as Call
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import PlainTextResponse, Response
+from starlette.exceptions import HTTPException
+
 from unmask.errors import UnmaskError, nearest
 from unmask.serve.bodies import ChatCompletion, Completion, Decode, Settings, TextCompletion
 from unmask.serve.engine import AsyncEngine, Updates
+from unmask.serve.events import chunk_events, streamed, trace_events
 from unmask.serve.guards import Application, Guarded
 from unmask.serve.metrics import Metrics
 from unmask.serve.refusals import (
@@ -27,17 +34,6 @@ from unmask.serve.refusals import (
 from unmask.serve.replies import Replies, dumps
 from unmask.serve.request import Answer, Request
 from unmask.version import __version__
-
-try:
-    from fastapi import FastAPI
-    from fastapi import Request as Call
-    from fastapi.exceptions import RequestValidationError
-    from fastapi.responses import PlainTextResponse, Response
-    from starlette.exceptions import HTTPException
-
-    from unmask.serve.events import chunk_events, streamed, trace_events
-except ImportError:
-    raise UnmaskError("the server needs FastAPI and its friends: pip install 'unmask[serve]'") from None
 
 log = logging.getLogger("unmask.serve")
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -66,7 +62,7 @@ class Json(Response):
 
 
 def make_app(engines: Mapping[str, AsyncEngine], metrics: Metrics, keys: Sequence[str] = ()) -> Application:
-    """The application of some engines by the names they are served under. ClosingError it closes them."""
+    """The application of some engines by the names they are served under. Its end is theirs."""
     routes = Routes(engines, metrics)
 
     @asynccontextmanager
@@ -135,7 +131,7 @@ class Routes:
         if body.suffix:
             if template is not None or isinstance(prompt, list) or "<mask" in body.suffix:
                 raise UnmaskError("suffix is text without gaps, after a prompt that is text: leave out the template")
-            gap = length or self._engine(body.model).model.default_length
+            gap = length or self._engine(body.model).default_length
             template, length = f"<mask:{gap}>{body.suffix}", 0
         return await self._answer(body, call, prompt, template, length, body.suffix or "")
 
@@ -148,10 +144,14 @@ class Routes:
         engine = self._engine(body.model)
         request = await asyncio.to_thread(
             engine.request,
-            body.one_prompt(), template=body.template, show="trace", client=_client(body, call),
+            body.one_prompt(),
+            template=body.template,
+            show="trace",
+            client=_client(body, call),
             **body.decoding(engine.default_decoder, body.length),
-        )  # fmt: skip
-        return streamed(trace_events(engine.submit(request, body.timeout)))
+        )
+        updates = engine.submit(request, body.timeout)
+        return streamed(trace_events(updates), [updates])
 
     async def _answer(
         self, body: Completion, call: Call, prompt: Any, template: str | None, length: int | None, suffix: str = ""
@@ -161,9 +161,14 @@ class Routes:
         grammar = body.response_format.grammar() if body.response_format else None
         request = await asyncio.to_thread(  # tokenizers and grammars may take their time
             engine.request,
-            prompt, template=template, suffix=suffix, grammar=grammar, show=show, client=_client(body, call),
+            prompt,
+            template=template,
+            suffix=suffix,
+            grammar=grammar,
+            show=show,
+            client=_client(body, call),
             **body.decoding(engine.default_decoder, length),
-        )  # fmt: skip
+        )
         limits = engine.limits
         if body.n > limits.max_choices or body.n * request.rows > limits.max_rows:
             raise UnmaskError(f"n={body.n} is above this server's limits: choose less")
@@ -172,7 +177,7 @@ class Routes:
         if not body.stream:
             return Json(replies.whole(await _unless_gone(call, every)))
         usage = body.stream_options is not None and body.stream_options.include_usage
-        return streamed(chunk_events(replies, every, usage))
+        return streamed(chunk_events(replies, every, usage), every)
 
     def _engine(self, name: str) -> AsyncEngine:
         if name not in self.engines:

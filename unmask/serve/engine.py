@@ -130,6 +130,7 @@ class AsyncEngine:
         self.vocab = vocabulary(self.model)
         self.decoding = dict(decoding or {})  # of requests that do not say otherwise
         self.default_decoder = self.decoding.get("decoder", DECODER)
+        self.default_length = self.decoding.get("length") or self.model.default_length
         self.watcher = watcher or Watcher()
         here = [partial(Replica, copy, self.limits, self.watcher.answered) for copy in models]
         self.queue = Queue(self.limits.waiting, self.limits.running * len(replicas or here))
@@ -170,7 +171,9 @@ class AsyncEngine:
         more = {name: options.pop(name) for name in ("grammar", "show", "client", "suffix") if name in options}
         for name in {*self.decoding, *options} - DecodingOptions.__annotations__.keys():
             raise UnmaskError(f"unknown argument {name!r}: {nearest(name, DecodingOptions.__annotations__)}")
-        chosen = {**self.decoding, **{name: value for name, value in options.items() if value is not None}}
+        given = {name: value for name, value in options.items() if value is not None}
+        defaults = {name: value for name, value in self.decoding.items() if template is None or name != "length"}
+        chosen = {**defaults, **given}
         request = read_request(self.model, prompt, chosen, self.limits, self.vocab, template=template, **more)
         check_grammar(self.model, request)
         return request

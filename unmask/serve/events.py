@@ -16,8 +16,21 @@ PING = 15  # seconds after which a quiet stream shows that it is alive
 STUCK = 60.0  # seconds after which a client that takes nothing from its stream is let go
 
 
-def streamed(events: AsyncIterator[dict[str, str]]) -> EventSourceResponse:
-    return EventSourceResponse(events, ping=PING, sep="\n", send_timeout=STUCK, headers={"cache-control": "no-store"})
+def streamed(events: AsyncIterator[dict[str, str]], every: Sequence[Updates]) -> EventSourceResponse:
+    """A client that goes away gives its requests up, even before the first event."""
+
+    async def give_up(message: object) -> None:
+        for updates in every:
+            updates.cancel()
+
+    return EventSourceResponse(
+        events,
+        ping=PING,
+        sep="\n",
+        send_timeout=STUCK,
+        headers={"cache-control": "no-store"},
+        client_close_handler_callable=give_up,
+    )
 
 
 async def chunk_events(replies: Replies, every: Sequence[Updates], usage: bool) -> AsyncIterator[dict[str, str]]:

@@ -96,21 +96,26 @@ def read_request(
         raise UnmaskError(f"length={chosen.length} is above this server's limit: choose at most {limits.max_length}")
     if isinstance(prompt, list) and vocab is not None:
         _check_ids(prompt, vocab)
-    encoded = read_prompt(model, prompt, chosen.length)
-    request = Request(encoded, chosen, **more)
+    request = Request(read_prompt(model, prompt, chosen.length), chosen, **more)
     if template is not None:
-        whole = encoded.text + template
-        if chosen.early_end:
-            raise UnmaskError("early_end does not work with a template: choose one of them")
-        request = replace(request, prompt=read_prompt(model, whole, chosen.length, True), given=encoded.text)
-        request = replace(request, template=True)
-    _check(model, request, limits, vocab)
+        if not isinstance(prompt, str) and isinstance(prompt[0], int):
+            raise UnmaskError("a template follows text or chat messages, not token ids")
+        request = _with_template(model, request, template)
+    _check(model, request, limits)
     return request
 
 
-def _check(model: Model, request: Request, limits: Limits, vocab: int | None) -> None:
-    mask = model.denoiser.mask_id
-    if not request.template and mask in request.prompt.ids:
+def _with_template(model: Model, request: Request, template: str) -> Request:
+    if request.decoding.early_end:
+        raise UnmaskError("early_end does not work with a template: choose one of them")
+    given = request.prompt.text
+    prompt = read_prompt(model, given + template, request.decoding.length, infill=True)
+    return replace(request, prompt=prompt, given=given, template=True)
+
+
+def _check(model: Model, request: Request, limits: Limits) -> None:
+    mask, gaps = model.denoiser.mask_id, sum(part for part in request.prompt.parts if isinstance(part, int))
+    if request.prompt.ids.count(mask) > gaps:
         raise UnmaskError(f"the prompt holds the mask token (id {mask}): give a template to have gaps filled")
     if not request.prompt.ids:
         raise UnmaskError("the prompt is empty: give at least one token")

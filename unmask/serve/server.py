@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+import uvicorn
+from sse_starlette.sse import AppStatus
 
 from unmask.errors import UnmaskError
 from unmask.models import Model
@@ -21,12 +23,6 @@ from unmask.serve.limits import Limits
 from unmask.serve.logs import RequestLog, write_lines
 from unmask.serve.metrics import Metrics
 from unmask.serve.watcher import Watcher, Watchers
-
-try:
-    import uvicorn
-    from sse_starlette.sse import AppStatus
-except ImportError:
-    raise UnmaskError("the server needs uvicorn and sse-starlette: pip install 'unmask[serve]'") from None
 
 
 @dataclass(frozen=True)
