@@ -199,3 +199,11 @@ def test_a_client_that_never_sends_its_body_does_not_hold_up_others(served, clie
         slow.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
         time.sleep(0.05)
         assert client.completions.create(model="toy", prompt="abc", max_tokens=2).choices[0].finish_reason
+
+
+def test_a_body_that_does_not_come_is_refused(served, monkeypatch):
+    monkeypatch.setattr("unmask.serve.guards.BODY_SECONDS", 0.05)
+    host, port = served.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as slow:
+        slow.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        assert slow.recv(12) == b"HTTP/1.1 408"
