@@ -73,6 +73,19 @@ def test_a_cancelled_task_frees_its_rows(model):
     asyncio.run(ask())
 
 
+def test_a_reader_that_waits_learns_that_its_request_was_given_up(model):
+    async def ask():
+        async with unmask.AsyncEngine(model) as engine:
+            updates = engine.submit(engine.request("abc", **ENDLESS))
+            reader = asyncio.create_task(updates.answer())
+            await until(lambda: engine.running == 1)
+            updates.cancel()
+            with pytest.raises(ClosingError, match="given up"):
+                await asyncio.wait_for(reader, 10)
+
+    asyncio.run(ask())
+
+
 def test_a_request_that_takes_too_long_is_given_up(model):
     async def ask():
         async with unmask.AsyncEngine(model, Limits(max_seconds=0.05)) as engine:
@@ -110,6 +123,7 @@ def test_a_full_engine_refuses_and_a_closing_one_finishes_what_it_began(model):
         ({"length": 512, "decoder": "order-search(beams=20)"}, "asks for up to .* rows, above this server's limit"),
         ({"decoder": "otss"}, "did you mean 'ots'"),
         ({"decoder": "ar(block=9)", "length": 4}, "block=9 does not fit"),
+        ({"decodr": "ar"}, "unknown argument 'decodr': did you mean 'decoder'"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_it_waits(model, options, sentence):

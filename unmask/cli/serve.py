@@ -68,10 +68,14 @@ def serve(
     reachable.bind().close()
     metrics = server.Metrics()
     if engine == "ray":
-        from unmask.runs.engines.ray import cluster_of
+        from unmask.runs.engines.ray import cluster_of, count_workers
         from unmask.serve.ray import make_engine
 
-        with cluster_of(address, replicas):
+        if len(names) > 1 and replicas is None:
+            raise UnmaskError("several models share the cluster: say how many copies each has by --replicas")
+        workers = replicas and replicas * len(names)
+        with cluster_of(address, workers):
+            count_workers(workers, where.chosen_device == "cuda")  # refuses more than there is room for
             make = partial(make_engine, limits=accepted, decoding=decoding, placement=where, replicas=replicas)
             engines = server.make_engines(names, make, metrics, log_prompts)
             server.run(engines, metrics, reachable, keys, _started)

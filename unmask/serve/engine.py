@@ -74,6 +74,8 @@ class Updates:
         except asyncio.CancelledError:
             self.cancel()
             raise
+        if self._ended:  # cancelled by another task
+            raise StopAsyncIteration
         if isinstance(event, Exception):
             self._end(getattr(event, "code", None) or "error")
             raise event
@@ -91,6 +93,7 @@ class Updates:
         """Give the request up, unless it has ended."""
         if not self._ended:
             self._end("cancelled")
+            self._events.put_nowait(ClosingError("the request was given up"))  # wakes whoever waits for an update
 
     async def _next(self) -> Event:
         try:
@@ -209,6 +212,8 @@ class AsyncEngine:
 def vocabulary(model: Model) -> int:
     """How many ids the model knows: the size of its beliefs."""
     denoiser = model.denoiser
+    if (known := getattr(denoiser, "vocab", None)) is not None:
+        return known
     canvas = Canvas.blank([[0]], 1, denoiser.mask_id, device=denoiser.device, dtype=denoiser.dtype)
     with torch.inference_mode():
         return denoiser(canvas, canvas.slots).vocab

@@ -80,9 +80,7 @@ class Elsewhere:
         self.mask_id, self.context, self.dtype, self.vocab = mask_id, context, dtype, vocab
 
     def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        """An answer of the right size, about nothing."""
-        nothing = torch.zeros(at.numel(), self.vocab, dtype=self.dtype)
-        return Beliefs(nothing.__getitem__, (at.shape[0], at.shape[1]), self.vocab, self.mask_id, self.device)
+        raise UnmaskError("this model is held by Ray's workers: it cannot be asked here")
 
 
 class RayReplica:

@@ -108,6 +108,8 @@ def read_request(
 def _with_template(model: Model, request: Request, template: str) -> Request:
     if request.decoding.early_end:
         raise UnmaskError("early_end does not work with a template: choose one of them")
+    if request.decoding.stop and not request.decoding.length:
+        raise UnmaskError("stop ends the text after a template, and there is none: leave it out, or give a length")
     given = request.prompt.text
     prompt = read_prompt(model, given + template, request.decoding.length, infill=True)
     return replace(request, prompt=prompt, given=given, template=True)
