@@ -105,3 +105,10 @@ def serving(*words: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait()
+
+
+async def shown(url: str, line: str) -> None:
+    """Wait until a server's metrics have this line."""
+    async with asyncio.timeout(60), httpx.AsyncClient() as http:
+        while line not in (await http.get(f"{url}/metrics")).text:
+            await asyncio.sleep(0.01)

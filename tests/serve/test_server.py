@@ -14,7 +14,7 @@ import openai
 import pytest
 
 import unmask
-from tests.serve.conftest import Served, serving
+from tests.serve.conftest import Served, serving, shown
 from unmask.serve.limits import Limits
 
 
@@ -27,11 +27,12 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_began():
             long: Any = {
                 "model": "toy-transformer",
                 "prompt": "abc",
-                "max_tokens": 300,
+                "max_tokens": 500,
                 "extra_body": {"decoder": "ar"},
             }
             stream = await client.completions.create(stream=True, **long)
             waiting = asyncio.create_task(client.completions.create(**long))
+            await shown(url, 'unmask_waiting_requests{model="toy-transformer"} 1.0')
             text = ""
             async for chunk in stream:
                 if not text:
@@ -43,7 +44,7 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_began():
 
         text, status = asyncio.run(ask())
         model = unmask.load("toy-transformer")
-        assert text == unmask.generate(model, "abc", decoder="ar", length=300).text
+        assert text == unmask.generate(model, "abc", decoder="ar", length=500).text
         assert status == 503
         assert process.wait(30) == 0
         assert any('"prompt": "abc"' in line and '"outcome": "done"' in line for line in lines)
