@@ -101,9 +101,10 @@ def serving(*words: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]
             assert http.get(f"{match.group(1)}/healthz").status_code == 200
         yield process, match.group(1), lines
     finally:
-        for pid in [*descendants(process.pid), process.pid]:
+        for pid in descendants(process.pid) if process.poll() is None else ():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        process.kill()
         process.wait()
 
 
