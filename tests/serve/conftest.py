@@ -97,8 +97,7 @@ def serving(*words: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]
         else:
             raise AssertionError("".join(lines))
         threading.Thread(target=lambda: lines.extend(process.stderr or ()), daemon=True).start()
-        with httpx.Client(transport=httpx.HTTPTransport(retries=50)) as http:
-            assert http.get(f"{match.group(1)}/healthz").status_code == 200
+        assert httpx.get(f"{match.group(1)}/healthz").status_code == 200
         yield process, match.group(1), lines
     finally:
         for pid in descendants(process.pid) if process.poll() is None else ():

@@ -9,7 +9,7 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.run_options import repeatable
+from unmask.cli.run_options import Address, EngineName, repeatable
 from unmask.errors import UnmaskError, nearest
 from unmask.runs.decoding import Decoding
 from unmask.runs.placement import Placement
@@ -22,7 +22,9 @@ ENGINES = ("local", "ray")
 @app.command()
 @options.expand("precision", "batch", "memory", "stop", length=None)
 def serve(
-    model: Annotated[list[str] | None, repeatable("--model", "-m", metavar="MODEL", help="A model by name")] = None,
+    model: Annotated[
+        list[str] | None, repeatable("--model", "-m", metavar="MODEL", help="A model by name; by default tiny")
+    ] = None,
     *,
     host: Annotated[str, typer.Option(metavar="NAME", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0 takes a free one.")] = 8000,
@@ -36,10 +38,8 @@ def serve(
     replicas: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Copies of each model; by default one per GPU.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="local: this process; ray: workers on one or many machines.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(metavar="A", help="Of a Ray cluster; by default one is started here.")
-    ] = None,
+    engine: EngineName = "local",
+    address: Address = None,
     log_prompts: Annotated[bool, typer.Option("--log-prompts", help="Log prompts and answers as well.")] = False,
 ) -> None:
     """Serve models over HTTP by OpenAI's interface, many requests decoded together.

@@ -18,7 +18,7 @@ class Limits:
     max_length: int = 1024  # masks that a request may ask for
     max_rows: int = 65536  # rows of the network that a request may cost
     max_choices: int = 16  # answers per request
-    max_seconds: float = 600.0  # a request may take, waiting included
+    max_seconds: float = 600.0  # seconds that a request may take, waiting included
     max_body: int = 4_000_000  # bytes of a request
 
     def __post_init__(self) -> None:

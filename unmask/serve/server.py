@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -60,9 +61,14 @@ def _loopback(host: str) -> bool:
 class Server(uvicorn.Server):
     """On a signal, requests that are being decoded are finished; those that wait, and new ones, are refused."""
 
-    def __init__(self, config: uvicorn.Config, engines: Sequence[AsyncEngine]):
+    def __init__(self, config: uvicorn.Config, engines: Sequence[AsyncEngine], announce: Callable[[], None]):
         super().__init__(config)
-        self.engines = engines
+        self.engines, self.announce = engines, announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.announce()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -117,18 +123,18 @@ def run(
     keys: Sequence[str] = (),
     started: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until a signal comes. `started` is told the address."""
+    """Serve until a signal comes. `started` is told the address once requests are taken."""
     write_lines()
     AppStatus.disable_automatic_graceful_drain()  # streams end with their answers
     app = make_app(engines, metrics, keys)
     bound = address.bind()
     host, port = bound.getsockname()[:2]
-    started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     longest = max(engine.limits.max_seconds for engine in engines.values())
     config = uvicorn.Config(
         app, log_config=None, access_log=False, timeout_graceful_shutdown=int(longest) + 1, lifespan="on"
     )
-    Server(config, list(engines.values())).run(sockets=[bound])
+    Server(config, list(engines.values()), partial(started, url)).run(sockets=[bound])
 
 
 __all__ = ["Address", "Metrics", "Server", "make_engines", "make_local", "run"]
