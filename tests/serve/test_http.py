@@ -6,16 +6,20 @@ import asyncio
 import json
 import socket
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import httpx
 import openai
 import pytest
+import torch
 
 import unmask
 from tests.serve.conftest import Served
+from unmask.core import Wrapper
 from unmask.serve.limits import Limits
+from unmask.serve.replica import Replica
 
 QUESTION: Any = [{"role": "user", "content": "abc"}]
 DECODER = "random(temperature=0.7)"
@@ -207,3 +211,20 @@ def test_a_body_that_does_not_come_is_refused(served, monkeypatch):
     with socket.create_connection((host, int(port))) as slow:
         slow.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
         assert slow.recv(12) == b"HTTP/1.1 408"
+
+
+class Failing(Wrapper):
+    def __call__(self, canvas, at, kept=None):
+        raise torch.AcceleratorError("CUDA error")
+
+
+def test_a_device_that_failed_makes_the_server_unhealthy(model):
+    with Served(model) as served:
+        [replica] = served.engine.replicas
+        assert isinstance(replica, Replica)
+        replica.batcher.model = replace(model, denoiser=Failing(model.denoiser))
+        body = {"model": "toy", "prompt": "abc"}
+        assert httpx.post(f"{served.url}/v1/completions", json=body).status_code == 500
+        replica.join(10.0)
+        assert httpx.post(f"{served.url}/v1/completions", json=body).status_code == 503
+        assert httpx.get(f"{served.url}/readyz").status_code == httpx.get(f"{served.url}/healthz").status_code == 503

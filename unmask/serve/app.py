@@ -107,8 +107,9 @@ class Routes:
     def __init__(self, engines: Mapping[str, AsyncEngine], metrics: Metrics):
         self.engines, self.metrics, self.began = engines, metrics, int(time.time())
 
-    async def healthy(self) -> dict[str, str]:
-        return {"status": "ok"}
+    async def healthy(self) -> Response:
+        broken = [name for name, engine in self.engines.items() if engine.broken]
+        return Json({"status": f"the device of {broken[0]} failed"}, 503) if broken else Json({"status": "ok"})
 
     async def ready(self) -> Response:
         ready = all(engine.ready for engine in self.engines.values())

@@ -74,6 +74,7 @@ class Batcher:
 
     def __init__(self, model: Model, batch: int, answered: Callable[[int, int], None] = lambda rows, requests: None):
         self.model, self.batch, self.answered = model, batch, answered
+        self.broken = False  # whether the device failed for good
         self.again: list[Ticket] = []  # did not fit the memory: to be started once more
         self._running: deque[Running] = deque()  # the question that has waited longest first
         self._answering = 0  # of them taken out for the forward that is being computed
@@ -165,6 +166,7 @@ class Batcher:
         except Exception as error:
             if not out_of_memory(error):
                 log.error("a request failed", exc_info=error)
+                self.broken |= isinstance(error, torch.AcceleratorError)
                 ticket.post(error)
             elif not ticket.retried and not ticket.told:
                 ticket.retried = True

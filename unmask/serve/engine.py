@@ -37,6 +37,9 @@ class Decodes(Protocol):
     @property
     def running(self) -> int: ...
 
+    @property
+    def broken(self) -> bool: ...
+
     def start(self) -> None: ...
 
     def join(self, timeout: float | None = None) -> None: ...
@@ -188,6 +191,11 @@ class AsyncEngine:
     @property
     def ready(self) -> bool:
         return not self.queue.closed and all(replica.alive for replica in self.replicas)
+
+    @property
+    def broken(self) -> bool:
+        """Whether a device has failed for good."""
+        return any(replica.broken for replica in self.replicas)
 
     @property
     def waiting(self) -> int:

@@ -94,7 +94,10 @@ class RayReplica:
         self.busy: set[int] = set()  # numbers of the requests that the actor has
         self._slots = [threading.Thread(target=self._work, daemon=True) for _ in range(limits.running)]
 
+    broken = False  # Ray starts an actor again that failed
+
     def start(self) -> None:
+        self.queue.join()
         for slot in self._slots:
             slot.start()
 

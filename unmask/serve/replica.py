@@ -25,6 +25,7 @@ class Replica:
         self._thread = threading.Thread(target=self._run, name=f"unmask-{model.name}", daemon=True)
 
     def start(self) -> None:
+        self.queue.join()
         self._thread.start()
 
     def stop(self) -> None:
@@ -36,6 +37,11 @@ class Replica:
         return self._thread.is_alive()
 
     @property
+    def broken(self) -> bool:
+        """A device that failed fails for good: only another process can use it."""
+        return self.batcher.broken
+
+    @property
     def running(self) -> int:
         return len(self.batcher)
 
@@ -45,13 +51,14 @@ class Replica:
     def _run(self) -> None:
         # Coroutines leave and enter inference mode in any order: it has to hold outside all of them.
         with torch.inference_mode():
-            while not self.stopped and not (self.queue.closed and not len(self.batcher)):
+            while not self.stopped and not self.broken and not (self.queue.closed and not len(self.batcher)):
                 try:
                     self._turn()
                 except Exception as error:  # of the batcher itself: no request may be left waiting for an answer
                     log.exception("a step failed")
                     self.batcher.stop(error)
             self.batcher.stop(ClosingError("the server was stopped before this request was finished"))
+            self.queue.leave()
 
     def _turn(self) -> None:
         if not len(self.batcher):

@@ -57,10 +57,23 @@ class Queue:
         self.closed = False
         self._clients: OrderedDict[str, deque[Ticket]] = OrderedDict()
         self._seconds = 1.0  # that a request takes, on average
+        self._replicas = 0  # that take tickets
 
     def __len__(self) -> int:
         with self.changed:
             return sum(not ticket.cancelled for tickets in self._clients.values() for ticket in tickets)
+
+    def join(self) -> None:
+        """A replica begins to take tickets."""
+        with self.changed:
+            self._replicas += 1
+
+    def leave(self) -> None:
+        """A replica takes no more tickets. After the last one there is no point in waiting."""
+        with self.changed:
+            self._replicas -= 1
+            if not self._replicas:
+                self.close()
 
     def put(self, ticket: Ticket) -> None:
         with self.changed:
