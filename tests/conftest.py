@@ -16,6 +16,7 @@ ROOMS = (
     "policies",
     "report",
     "runs",
+    "serve",
     "training",
 )
 install_import_hook([f"unmask.{room}" for room in ROOMS], "beartype.beartype")

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from unmask.runs.decoding import Decoding as Decoding
     from unmask.runs.output import Output as Output
     from unmask.runs.trace import Trace as Trace
+    from unmask.serve.engine import AsyncEngine as AsyncEngine
 
 # Names that need torch are imported on first use, so that importing unmask is cheap.
 _HOMES = {
+    "AsyncEngine": "unmask.serve.engine",
     "Decoding": "unmask.runs.decoding",
     "Model": "unmask.models",
     "Moment": "unmask.api",

@@ -42,6 +42,10 @@ def bench(
         list[str] | None, repeatable("--sweep", metavar="AXIS", help="beams, length or problems, or beams=2,4,8")
     ] = None,
     only: Annotated[list[str] | None, repeatable("--only", metavar="NAME", help="Measure only this contender")] = None,
+    serve: Annotated[
+        list[str] | None,
+        repeatable("--serve", metavar="SPEC", help="Measure this decoder in an engine at 1, 4 and 16 clients instead"),
+    ] = None,
     limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Start no run after this many seconds.")
     ] = None,
@@ -61,6 +65,7 @@ def bench(
       unmask bench --problems 4 --repeat 1
       unmask bench --shape llada-8b --device cuda --sweep beams --sweep problems=1,16 --out h200.json
       unmask bench --only plain-ots --only ots --plot bench.svg
+      unmask bench --serve low-confidence --serve threshold --length 32 --json
     """
     if shape and model:
         raise UnmaskError("--shape makes random weights and --model loads a model: choose one of them")
@@ -77,6 +82,9 @@ def bench(
         subject = Subject.of_shape(shape, chosen.chosen_device, chosen.dtype)
     else:
         subject = Subject.of_model(chosen.load(model or options.MODEL))
+    if serve:
+        _measure_serving(serve, subject, plan, out, note, json)
+        return
     results = BenchmarkRun(plan, subject, partial(_show, time.monotonic()), partial(_save, out), note).run()
     if plot is not None:
         figures.keep(display.draw(results, kind), plot)
@@ -84,6 +92,22 @@ def bench(
         print(jsons.dumps(results, ensure_ascii=False))
     else:
         formats.terminal(display.tables(results))
+
+
+def _measure_serving(
+    decoders: list[str], subject: Subject, plan: Plan, out: Path | None, note: str, json: bool
+) -> None:
+    from unmask.serve.workload import Workload, table  # an optional extra
+
+    show = partial(_show, time.monotonic())
+    workload = Workload(subject, plan.sizes.prompt or SHAPE_SIZES["prompt"], plan.sizes.length, plan.repeat, show)
+    rows = workload.measure(decoders)
+    _save(out, {"model": subject.name, "device": str(subject.device), "note": note, "serve": rows})
+    if json:
+        print(jsons.dumps(rows))
+        return
+    title = f"{subject.name} · {subject.device} · prompt {workload.prompt} · L={workload.length}"
+    formats.terminal([table(rows, title)])
 
 
 def _show(began: float, line: str) -> None:

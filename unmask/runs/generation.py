@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from unmask.core import Canvas, Decoded, Frame, Watch, decode, stream
+from unmask.core import Canvas, Decoded, Denoiser, Frame, Watch, decode, stream
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.policies.choice import choose
@@ -15,6 +16,7 @@ from unmask.runs.prompt import EncodedPrompt
 from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 
 Key = Callable[[str], str]
+Around = Callable[[Denoiser], Denoiser]
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,14 @@ class Generation:
     decoding: Decoding
     infill: bool = False
     key: Key = str  # rows with equal keys vote together
+    around: Around | None = None  # wraps the denoiser under the meter, as a server does that shares forwards
 
     def __post_init__(self) -> None:
-        self.decoding.denoiser(self.model)  # a model without the chosen cache is refused before any work
+        self.denoiser()  # a model without the chosen cache is refused before any work
+
+    def denoiser(self) -> Denoiser:
+        denoiser = self.decoding.denoiser(self.model)
+        return self.around(denoiser) if self.around else denoiser
 
     def canvas(self, prompts: Sequence[EncodedPrompt]) -> Canvas:
         denoiser, ids = self.model.denoiser, [prompt.ids for prompt in prompts]
@@ -49,7 +56,7 @@ class Generation:
 
         decoded = decode(
             self.decoding.decoder,
-            self.decoding.denoiser(self.model),
+            self.denoiser(),
             canvas,
             self.decoding.seed,
             adapt=self.decoding.adapter(self.model),
@@ -63,12 +70,29 @@ class Generation:
     def frames(self, prompts: Sequence[EncodedPrompt]) -> Iterator[Frame]:
         """Frames as they come; all prompts need the same number of masks."""
         canvas = self.canvas(prompts)
-        denoiser, adapt = self.decoding.denoiser(self.model), self.decoding.adapter(self.model)
+        denoiser, adapt = self.denoiser(), self.decoding.adapter(self.model)
         return stream(self.decoding.decoder, denoiser, canvas, self.decoding.seed, adapt=adapt)
 
     def partial(self, prompt: EncodedPrompt, ids: Sequence[int]) -> str:
         """An unfinished row as its reader should see it."""
         return partial_text(self.model, ids if self.infill else ids[len(prompt.ids) :])
+
+    def settings(self, prompt: EncodedPrompt) -> dict[str, Any]:
+        """All that is needed to reproduce an output, as plain values."""
+        masks = prompt.ids.count(self.model.denoiser.mask_id) + self.decoding.length
+        return {"model": self.model.name, **self.decoding.record(masks)}
+
+    def trace_header(self, prompt: EncodedPrompt) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            **self.settings(prompt),
+            "prompt": prompt.text,
+            "ids": list(prompt.ids),
+            "mask": self.model.denoiser.mask_id,
+            "eos": sorted(self.model.eos),
+            "dtype": str(self.model.denoiser.dtype).removeprefix("torch."),
+        }
 
     def _output(self, prompt: EncodedPrompt, decoded: Decoded, recorder: Recorder | None) -> Output:
         text_of = filled_text if self.infill else answer_text
@@ -78,27 +102,16 @@ class Generation:
             for ids, score in zip(decoded.canvas.tokens[:, pad:].tolist(), decoded.score, strict=True)
         ]
         chosen = choose(self.decoding.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
-        masks = prompt.ids.count(self.model.denoiser.mask_id) + self.decoding.length
-        settings = {"model": self.model.name, **self.decoding.record(masks)}
+        settings = self.settings(prompt)
         best, spec, seed = rows[chosen], settings["decoder"], settings["seed"]
         output = Output(prompt.text, best.text, best.score, tuple(rows), chosen, decoded.cost, spec, seed, settings)
         return replace(output, trace=self._trace(prompt, recorder, output)) if recorder else output
 
     def _trace(self, prompt: EncodedPrompt, recorder: Recorder, output: Output) -> Trace:
-        header = {
-            "format": FORMAT,
-            "version": VERSION,
-            **output.settings,
-            "prompt": prompt.text,
-            "ids": list(prompt.ids),
-            "mask": self.model.denoiser.mask_id,
-            "eos": sorted(self.model.eos),
-            "dtype": str(self.model.denoiser.dtype).removeprefix("torch."),
-        }
         words = {str(token): self.model.text.decode([token]) for token in sorted(recorder.words)}
         texts = [row.text for row in output.rows]
         end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": asdict(output.cost)}
-        return Trace(header, recorder.steps, end)
+        return Trace(self.trace_header(prompt), recorder.steps, end)
 
 
 def in_batches(

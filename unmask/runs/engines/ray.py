@@ -72,9 +72,9 @@ class Ray:
 
     def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done], None, None]:
         jobs = list(jobs)
-        with _cluster(self.address, self.workers):
+        with cluster_of(self.address, self.workers):
             on_gpu = jobs[0].placement.device == "cuda"
-            count = _count(self.workers, on_gpu)
+            count = count_workers(self.workers, on_gpu)
             need: Any = {"num_gpus": 1} if on_gpu else {"num_cpus": 1}
             actor: Any = ray.remote(Actor).options(**need, max_restarts=0, max_task_retries=0)
             pool = WorkerPool(lambda: actor.remote(1.0 if on_gpu else 1 / count))  # cores share their machine's memory
@@ -173,7 +173,7 @@ def _check(facts: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
+def cluster_of(address: str | None, workers: int | None) -> Iterator[None]:
     """Joined by address, or started here and stopped with the run; a cluster this process already uses is kept."""
     if ray.is_initialized():
         yield
@@ -203,7 +203,7 @@ def _check_reachable(address: str | None) -> None:
         raise UnmaskError(f"no Ray cluster at {address!r}: {error}") from None
 
 
-def _count(wanted: int | None, on_gpu: bool) -> int:
+def count_workers(wanted: int | None, on_gpu: bool) -> int:
     kind = "GPU" if on_gpu else "CPU"
     available = int(ray.cluster_resources().get(kind, 0))
     if wanted is not None and wanted > available:

@@ -1,0 +1,149 @@
+"""The engine without HTTP: awaited, iterated over, cancelled, timed out, closed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import unmask
+from unmask.serve.limits import Limits
+from unmask.serve.refusals import BusyError, ClosingError, TimedOutError
+
+ENDLESS = {"decoder": "ots(beams=4, block=1)", "length": 512}
+
+
+async def until(fact) -> None:
+    """Wait for a fact that another thread brings about."""
+    async with asyncio.timeout(30):
+        while not fact():
+            await asyncio.sleep(0.005)
+
+
+def test_many_tasks_get_what_generate_gives(model):
+    async def ask() -> list[unmask.Output]:
+        async with unmask.AsyncEngine([model, model]) as engine:  # two replicas
+            return await asyncio.gather(
+                *(engine.generate("abc", decoder="random(temperature=0.7)", length=6, seed=seed) for seed in range(6))
+            )
+
+    for seed, output in enumerate(asyncio.run(ask())):
+        alone = unmask.generate(model, "abc", decoder="random(temperature=0.7)", length=6, seed=seed)
+        assert (output.text, output.rows, output.settings) == (alone.text, alone.rows, alone.settings)
+
+
+def test_updates_carry_text_drafts_and_traces(model):
+    async def ask(show):
+        async with unmask.AsyncEngine(model, decoding={"decoder": "ots(beams=2, block=4)"}) as engine:
+            return [update async for update in engine.stream("abc", show=show, length=8)]
+
+    alone = unmask.generate(model, "abc", decoder="ots(beams=2, block=4)", length=8, trace=True)
+    assert alone.trace is not None
+    for show in ("text", "drafts", "trace"):
+        updates = asyncio.run(ask(show))
+        assert "".join(update.text for update in updates) == alone.text
+        answer = updates[-1].answer
+        assert answer is not None
+        assert answer.output.rows == alone.rows
+        if show == "drafts":
+            drafts = [update.draft or "" for update in updates]
+            assert drafts[0].count("░") > drafts[2].count("░")
+            assert drafts[-1] == alone.text
+        if show == "trace":
+            header, *steps = (update.line for update in updates if update.line)
+            assert header["ids"] == list(alone.rows[0].ids[:3])
+            assert [{**step, "words": None} for step in steps] == [
+                {**step, "words": None} for step in alone.trace.steps
+            ]
+
+
+def test_a_cancelled_task_frees_its_rows(model):
+    async def ask():
+        async with unmask.AsyncEngine(model) as engine:
+            task = asyncio.create_task(engine.generate("abc", **ENDLESS))
+            await until(lambda: engine.running == 1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await until(lambda: engine.running == 0)
+            async for _ in engine.stream("abc", show="drafts", **ENDLESS):
+                break  # leaving the loop gives the request up as well
+            await until(lambda: engine.running == 0)
+
+    asyncio.run(ask())
+
+
+def test_a_reader_that_waits_learns_that_its_request_was_given_up(model):
+    async def ask():
+        async with unmask.AsyncEngine(model) as engine:
+            updates = engine.submit(engine.request("abc", **ENDLESS))
+            reader = asyncio.create_task(updates.answer())
+            await until(lambda: engine.running == 1)
+            updates.cancel()
+            with pytest.raises(ClosingError, match="given up"):
+                await asyncio.wait_for(reader, 10)
+
+    asyncio.run(ask())
+
+
+def test_a_request_that_takes_too_long_is_given_up(model):
+    async def ask():
+        async with unmask.AsyncEngine(model, Limits(max_seconds=0.05)) as engine:
+            with pytest.raises(TimedOutError, match=r"more than 0\.05 s"):
+                await engine.generate("abc", timeout=5.0, **ENDLESS)
+            await until(lambda: engine.running == 0)
+
+    asyncio.run(ask())
+
+
+def test_a_full_engine_refuses_and_a_closing_one_finishes_what_it_began(model):
+    async def ask():
+        engine = unmask.AsyncEngine(model, Limits(running=1, waiting=1))
+        first = asyncio.create_task(engine.generate("abc", decoder="ar", length=24))
+        await until(lambda: engine.running == 1)
+        second = asyncio.create_task(engine.generate("abc", decoder="ar", length=4))
+        await until(lambda: engine.waiting == 1)
+        with pytest.raises(BusyError):
+            await engine.generate("abc", decoder="ar", length=4)
+        await engine.close()
+        with pytest.raises(ClosingError):
+            await second
+        with pytest.raises(ClosingError):
+            await engine.generate("abc", decoder="ar", length=4)
+        return await first
+
+    alone = unmask.generate(model, "abc", decoder="ar", length=24)
+    assert asyncio.run(ask()).text == alone.text
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"length": 2000}, "length=2000 is above this server's limit: choose at most 1024"),
+        ({"length": 512, "decoder": "order-search(beams=20)"}, "asks for up to .* rows, above this server's limit"),
+        ({"decoder": "otss"}, "did you mean 'ots'"),
+        ({"decoder": "ar(block=9)", "length": 4}, "block=9 does not fit"),
+        ({"decodr": "ar"}, "unknown argument 'decodr': did you mean 'decoder'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_it_waits(model, options, sentence):
+    async def ask():
+        async with unmask.AsyncEngine(model) as engine:
+            with pytest.raises(unmask.UnmaskError, match=sentence):
+                await engine.generate("abc", **options)
+            assert engine.waiting == engine.running == 0
+
+    asyncio.run(ask())
+
+
+def test_a_template_is_filled_as_fill_does(model):
+    async def ask():
+        async with unmask.AsyncEngine(model) as engine:
+            request = engine.request("abc", template="x<mask:3>yz<mask:2>", decoder="low-confidence", show="text")
+            return [update async for update in engine.submit(request)]
+
+    updates = asyncio.run(ask())
+    alone = unmask.fill(model, "abcx<mask:3>yz<mask:2>", decoder="low-confidence")
+    answer = updates[-1].answer
+    assert answer is not None
+    assert answer.text == "".join(update.text for update in updates) == alone.text[3:]

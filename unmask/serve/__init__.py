@@ -1,0 +1,1 @@
+"""Serving: requests of many clients decoded together, from Python or over HTTP."""
