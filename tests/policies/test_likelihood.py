@@ -75,7 +75,7 @@ def test_ots_prunes_by_any_of_them():
             text = result.canvas.tokens[0, int(result.canvas.pad[0]) :].tolist()
             again = best_of_text(text, name) if name != "path" else result.score[0]
             assert result.score[0] == pytest.approx(again, abs=1e-9)
-        assert result.cost.rows <= decoder.make(whole.format(name)).rows(LENGTH)
+            assert result.cost.rows <= decoder.make(whole.format(name)).rows(LENGTH)
 
 
 def best_of_text(text: list[int], name: str) -> float:

@@ -91,14 +91,14 @@ def findings(evidence: Evidence) -> Findings:
     names = [method.name for method in evidence.methods]
     decoders = [name for name in names if name not in ABLATION]
     tables = [
-        _table(evidence, "frontier", "every decoder: accuracy, %, and rows per problem", decoders),
+        _table(evidence, "every decoder: accuracy, %, and rows per problem", decoders),
         _paired(evidence, [name for name in decoders if not name.startswith("search-")]),
-        _table(evidence, "ablation", "the search, and what becomes of it", [SEARCH, *ABLATION]),
+        _table(evidence, "the search, and what becomes of it", [SEARCH, *ABLATION]),
     ]
     return Findings(tables, _claims(evidence), [_plot(evidence)])
 
 
-def _table(evidence: Evidence, name: str, title: str, methods: list[str]) -> Table:
+def _table(evidence: Evidence, title: str, methods: list[str]) -> Table:
     body = []
     for method in (each for each in methods if evidence.average(each).n):
         accuracy = [evidence.accuracy(benchmark, method) for benchmark in evidence.benchmarks]
@@ -107,7 +107,7 @@ def _table(evidence: Evidence, name: str, title: str, methods: list[str]) -> Tab
         body.append((evidence.label(method), *accuracy, evidence.average(method), f"{mean:.0f}", f"{max(rows):.0f}"))
     head = ("", *map(evidence.shown, evidence.benchmarks), "average", "rows", "most rows")
     notes = ["Rows are means per problem; `most rows` is that of the task with the highest mean."]
-    return Table.of(name, title, head, body, notes, rank=False)
+    return Table.of("accuracy", title, head, body, notes, rank=False)
 
 
 def _rows(evidence: Evidence, benchmark: str, method: str) -> float:
