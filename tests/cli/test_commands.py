@@ -97,13 +97,13 @@ def test_env_says_what_ran_where(run):
 
 
 def test_demo_sets_the_search_beside_the_single_path(run):
-    found = json.loads(run("demo", "--length", "8", "--json").out)
-    assert {one["decoder"].partition("(")[0] for one in found} == {"low-confidence", "order-token-search"}
-    assert all(one["rows"] > 0 for one in found)
-    text = run("demo", "--length", "8")
+    results = json.loads(run("demo", "--problems", "3", "--length", "8", "--json").out)
+    assert {each["decoder"].partition("(")[0] for each in results} == {"low-confidence", "order-token-search", "search"}
+    assert all(each["rows"] > 0 for each in results)
+    text = run("demo", "--problems", "3", "--length", "8")
     assert text.code == 0
-    for one in found:
-        assert one["question"].split("[")[1].split("]")[0] in text.out
+    for each in results:
+        assert each["question"].split("[")[1].split("]")[0] in text.out
 
 
 WRONG = [

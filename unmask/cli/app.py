@@ -27,7 +27,7 @@ app = typer.Typer(
 # With the first sentence of their help, so that they can be listed without being imported.
 COMMANDS = {
     "bench": "Measure the published loops and this package's decoders in turn, on the same weights and prompts.",
-    "demo": "Compare low-confidence remasking and Order-Token Search on Countdown problems: answers and cost.",
+    "demo": "Compare low-confidence remasking, the paper's search and ours on Countdown problems: answers and cost.",
     "env": "Show versions, device, determinism, sandbox and data, to report what ran where.",
     "eval": "Evaluate a grid of models, tasks, decoders, lengths and seeds into a folder, which can be resumed.",
     "fill": "Fill the gaps of a text, each written `<mask:n>` for n tokens.",
