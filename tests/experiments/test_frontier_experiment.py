@@ -25,6 +25,7 @@ def test_every_cell_fits_its_length_and_budgets_are_shares_of_the_papers_search(
             assert resolved.keys() >= ABLATION.keys()
 
 
+@pytest.mark.slow  # 178,000 records
 def test_what_the_page_says_of_test_problems_is_in_the_records():
     evidence = read_packed(DOCS / "data" / "search" / "frontier.jsonl.gz")
     page = " ".join((DOCS / "search.md").read_text("utf-8").split())
