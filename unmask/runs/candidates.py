@@ -30,11 +30,11 @@ from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import UnmaskError
 from unmask.policies.likelihood import likelihood, score_blocks
 from unmask.runs.decoding import spec
+from unmask.runs.files import read_json_lines
 from unmask.runs.generation import Generation
 from unmask.runs.output import answer_text
 from unmask.runs.prompt import EncodedPrompt, read_prompt
 from unmask.runs.record import finite
-from unmask.runs.store import read_json_lines
 from unmask.tasks import Problem, Task, task
 from unmask.tasks.grading import ready
 

@@ -19,6 +19,7 @@ import torch
 from unmask import environment
 from unmask.core import reseed
 from unmask.errors import UnmaskError
+from unmask.models.digest import checkpoint
 from unmask.runs.batching import Batches
 from unmask.runs.grid import Grid
 from unmask.runs.job import Answer, Engine, Job, PosedProblem
@@ -51,6 +52,7 @@ def evaluate(
             results = engine.run(jobs, Batches(grid.placement.batch))
             with closing(results), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
                 for job, result in results:
+                    folder.check(job.cell.model, result.checkpoint)
                     records = list(pool.map(evaluation.record, [job] * len(result.answers), result.answers))
                     _keep_traces(folder, records, result.answers)
                     folder.append(records)
@@ -138,7 +140,7 @@ def head(grid: Grid, problems: dict[str, list[Problem]]) -> dict[str, Any]:
             "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         },
         "deterministic": exact and environment.deterministic(),
-        "spec": grid.spec(problems),
+        "spec": grid.spec(problems) | {"checkpoints": [checkpoint(name) for name in grid.models]},
     }
 
 

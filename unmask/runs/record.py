@@ -119,6 +119,10 @@ def read_record(line: bytes | str) -> Record:
         raise ValueError(str(error)) from None
 
 
+def checksum(data: bytes) -> str:
+    return blake2b(data, digest_size=8).hexdigest()
+
+
 _FIELDS = {field.name for field in fields(Record)}
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from unmask.core import Branch, Canvas, Frame
 from unmask.errors import UnmaskError
-from unmask.runs.store import read_json_lines, write_whole
+from unmask.runs.files import read_json_lines, write_whole
 
 FORMAT, VERSION = "unmask-trace", 1
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}

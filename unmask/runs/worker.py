@@ -14,6 +14,7 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask import environment
 from unmask.errors import UnmaskError
 from unmask.models import Model
+from unmask.models.digest import checkpoint
 from unmask.runs.batching import Gauge, out_of_memory
 from unmask.runs.generation import Generation
 from unmask.runs.job import Answer, Done, Job, PosedProblem, failure
@@ -58,7 +59,7 @@ class Worker:
         ]
         largest = max((attempt.batch for attempt in attempts), default=0)
         fitted = len(job.problems) if largest == len(prompts) else largest
-        return Done(tuple(answers), fitted, gauge.roomy(base, peak), seconds)
+        return Done(tuple(answers), fitted, gauge.roomy(base, peak), seconds, checkpoint(job.cell.model))
 
     def _model(self, job: Job) -> tuple[Model, Gauge]:
         """One model at a time: the last job's is freed before this one's is loaded."""
