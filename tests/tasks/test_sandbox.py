@@ -1,7 +1,10 @@
 """Hostile programs: none is graded right, none hurts the host, none stops the run."""
 
+import ctypes
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -14,6 +17,7 @@ from unmask.errors import UnmaskError
 from unmask.tasks import sandbox
 from unmask.tasks.sandbox import Limits, ProgramTest, SandboxResult
 
+ROOT = Path(__file__).parents[2]
 QUICK = Limits(seconds=2)
 
 
@@ -197,6 +201,107 @@ def test_no_namespace_of_its_own_gives_rights_back():
         "return [libc.unshare(0x10000000), libc.mount(b'x', b'/work', b'tmpfs', 0, None)]"
     )
     verdict = judge(body, "assert f(1) == [-1, -1]")
+    assert verdict.right == holds(), verdict.note
+
+
+BOUND = """
+import ctypes, os, sys, sysconfig
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.unshare(0x00020000) == 0  # mounts of its own
+assert libc.mount(None, b"/", None, 0x4000 | 0x40000, None) == 0
+folder = sysconfig.get_path("stdlib") + "/wsgiref"
+assert libc.mount(b"tmpfs", folder.encode(), b"tmpfs", 0, None) == 0
+os.chmod(folder, 0o777)
+from unmask.tasks import sandbox
+if "old kernel" in sys.argv:
+    source = sandbox._source().replace("_MOUNT_SETATTR, _HERE", "_HERE, _HERE").replace("442, -100", "-100, -100")
+    sandbox._source = lambda: source
+program = f"def f(x):\\n    open({folder!r} + '/written', 'w')\\n    return 2"
+print(sandbox.run(sandbox.ProgramTest(program, ("assert f(1) == 2",), ("f",))))
+print(os.listdir(folder))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+@pytest.mark.parametrize("kernel", ["this kernel", "old kernel"])
+def test_a_mount_below_the_standard_library_cannot_be_written(kernel: str):
+    """As a container's volume would be: the program gets what is mounted there, and cannot change it."""
+    script = [sys.executable, "-c", BOUND, kernel]
+    seen = subprocess.run(script, capture_output=True, text=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert "Read-only file system" in seen.stdout, seen
+    assert seen.stdout.endswith("[]\n")
+
+
+def test_only_the_interpreter_and_the_standard_library_are_there():
+    body = f(
+        "import site, sysconfig\nseen = []\n"
+        "for place in ('/usr/share/doc', '/usr/bin', '/etc', '/tmp', '/proc', '/sys', '/run', '/var', '/home'):\n"
+        "    if os.path.exists(place): seen.append(place)\n"
+        "packages = sysconfig.get_path('purelib')\n"
+        "if os.path.exists(packages): seen += os.listdir(packages)\n"
+        "return seen + [name for name in os.listdir(sys.base_prefix) if name not in ('bin', 'lib', 'lib64', 'share')]"
+    )
+    verdict = judge(body, "assert f(1) == [], f(1)")
+    assert verdict.right == holds(), verdict.note
+
+
+CLOSED = {
+    "System V memory": "libc.shmget(0, 1 << 30, 0o1600)",
+    "a file in memory": "libc.memfd_create(b'x', 0)",
+    "io_uring": "libc.syscall(425, 1, None)",
+    "keys": "libc.syscall(250, 0, -3, 0)",
+    "a local socket": "libc.socket(1, 1, 0)",
+    "a socket of the network": "libc.socket(2, 1, 0)",
+    "a socket to the machine's host": "libc.socket(40, 1, 0)",
+    "the kernel's log": "libc.klogctl(3, None, 0)",
+    "another process's memory": "libc.process_vm_readv(1, None, 0, None, 0, 0)",
+}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls")
+def test_doors_that_namespaces_leave_open_are_closed():
+    body = f(
+        f"import ctypes\nlibc = ctypes.CDLL(None)\nreturn {{{', '.join(f'{k!r}: {v}' for k, v in CLOSED.items())}}}"
+    )
+    verdict = judge(body, f"assert f(1) == dict.fromkeys({list(CLOSED)!r}, -1), f(1)")
+    assert verdict.right == holds(), verdict.note
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls")
+def test_a_key_of_the_caller_cannot_be_read():
+    libc = ctypes.CDLL(None, use_errno=True)
+    key = libc.syscall(248, b"user", b"unmask-test", b"secret", 6, -3)
+    body = f(
+        "import ctypes\nlibc = ctypes.CDLL(None)\nbuffer = ctypes.create_string_buffer(9)\n"
+        f"libc.syscall(250, 11, {key}, buffer, 9)\nreturn buffer.value"
+    )
+    try:
+        verdict = judge(body, "assert f(1) == b''")
+    finally:
+        libc.syscall(250, 3, key)
+    assert verdict.right == holds(), verdict.note
+
+
+WELCOME = {
+    "the null device": "open('/dev/null', 'w').write('x')\nreturn len(open(os.devnull).read()) + 2",
+    "chance": "return len(open('/dev/urandom', 'rb').read(2))",
+    "a pool of threads": (
+        "from concurrent.futures import ThreadPoolExecutor\nimport threading\nbarrier = threading.Barrier(8)\n"
+        "with ThreadPoolExecutor(8) as pool: return len(set(pool.map(lambda n: barrier.wait(), range(8)))) - 6"
+    ),
+    "processes": (
+        "from multiprocessing import get_context\n"
+        "with get_context('fork').Pool(2) as pool: return sum(pool.map(abs, [-1, 1]))"
+    ),
+    "an event loop": "import asyncio\nasync def g(): return 2\nreturn asyncio.run(g())",
+    "every extension": "import ssl, sqlite3, lzma, bz2, zlib, hashlib, decimal, uuid, ctypes, readline\nreturn 2",
+    "another interpreter": "import subprocess\nreturn 2 + subprocess.run([sys.executable, '-S', '-c', '']).returncode",
+}
+
+
+@pytest.mark.parametrize("name", WELCOME)
+def test_what_honest_programs_use_is_there(name: str):
+    verdict = judge(f(WELCOME[name]), limits=Limits())
     assert verdict.right == holds(), verdict.note
 
 

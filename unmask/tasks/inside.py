@@ -176,11 +176,13 @@ def judge(job, link):
     os.write(job["handles"][2], json.dumps(verdict).encode() + b"\n")
 
 
-def main(enter, limit):
-    """Both arguments come from `jail.py`, whose text precedes this one."""
+def main(enter, limit, close_doors):
+    """The arguments come from `jail.py` and `syscalls.py`, whose texts precede this one."""
     job = json.loads(sys.stdin.buffer.read())
     if job["enter"]:
-        enter(**job["enter"])
+        enter(**job["enter"], close_doors=close_doors)
+    elif sys.platform == "linux":
+        close_doors()
     limit(**job["limits"])
     for handle in (0, 2):
         os.dup2(1, handle)  # no input, no error output

@@ -28,24 +28,27 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from io import FileIO
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from unmask.errors import UnmaskError
-from unmask.tasks import inside, jail
+from unmask.tasks import inside, jail, syscalls
+from unmask.tasks.runtime import interpreter, runtime
 
 Confinement = Literal["namespaces", "rlimits"]
 MIB = 1 << 20
+# Sets in one order; memory of one pool, since each of a thread's own would take 64 MiB of the address space.
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "MALLOC_ARENA_MAX": "1"}
 
 
 @dataclass(frozen=True)
 class Limits:
     seconds: int = 10  # wall time for a program and all its tests; processor time per process
     memory: int = 512 * MIB  # address space per process
-    processes: int = 8  # threads count too
+    processes: int = 16  # threads count too
     disk: int = 16 * MIB  # size of the folder in memory
 
 
@@ -159,17 +162,16 @@ class Side:
 @contextlib.contextmanager
 def _process(job: dict[str, Any], method: str, limits: Limits, keep: tuple[FileIO, ...]) -> Iterator[Side]:
     handles = [end.fileno() for end in keep]
-    interpreter = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as errors:
         text.write(json.dumps(job | {"handles": handles} | _confined(method, limits)).encode())
         text.seek(0)
         process = subprocess.Popen(
-            [*_wrapper(method, limits), interpreter, "-s", "-S", "-P", "-B", "-c", _source()],
+            [*_wrapper(method, limits), interpreter(), "-s", "-S", "-P", "-B", "-c", _source()],
             stdin=text,
             stdout=subprocess.DEVNULL,
             stderr=errors,
             pass_fds=handles,
-            env={"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},  # fixes the order of sets
+            env=ENVIRONMENT,
             cwd="/",
             start_new_session=True,
         )
@@ -184,7 +186,7 @@ def _process(job: dict[str, Any], method: str, limits: Limits, keep: tuple[FileI
 def _confined(method: str, limits: Limits) -> dict[str, Any]:
     """How the process confines itself before anything else."""
     enter = {
-        "paths": _readable(),
+        "runtime": asdict(runtime()),
         "disk": limits.disk,
         "seconds": limits.seconds,
         "outer": _unused_user() if os.getuid() == 0 else 0,
@@ -218,20 +220,16 @@ def _own_processes() -> int:
 def _wrapper(method: str, limits: Limits) -> list[str]:
     if method != "bubblewrap":
         return []
-    binds = [word for path in _readable() for word in ("--ro-bind", path, path)]
-    folder = ["--size", str(limits.disk), "--tmpfs", "/work", "--chdir", "/work"]
+    here = runtime()
+    binds = [word for path in here.paths for word in ("--ro-bind", path, path)]
+    hidden = [word for path in here.hidden for word in ("--size", "4096", "--tmpfs", path)]
+    links = [word for path, target in here.links for word in ("--symlink", target, path)]
+    folder = ["--dev", "/dev", "--size", str(limits.disk), "--tmpfs", "/work", "--chdir", "/work"]
     confine = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
-    return ["bwrap", *confine, *binds, *folder, "--"]
-
-
-@cache
-def _readable() -> list[str]:
-    """The system's libraries and the interpreter's folder, without folders inside another one."""
-    paths = ("/usr", "/lib", "/lib32", "/lib64", sys.base_prefix, sys.base_exec_prefix)
-    folders = list(dict.fromkeys(path for path in paths if Path(path).is_dir()))
-    return [path for path in folders if not any(path != other and path.startswith(f"{other}/") for other in folders)]
+    return ["bwrap", *confine, *binds, *hidden, *links, *folder, "--"]
 
 
 @cache
 def _source() -> str:
-    return "\n".join([*(Path(str(part.__file__)).read_text() for part in (jail, inside)), "main(enter, limit)"])
+    parts = [Path(str(part.__file__)).read_text() for part in (jail, syscalls, inside)]
+    return "\n".join([*parts, "main(enter, limit, close_doors)"])
