@@ -1,5 +1,10 @@
 """The text benchmarks: gold is right, noise is wrong and never raises, and the two metrics differ where they should."""
 
+import ctypes
+import os
+import resource
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -192,6 +197,27 @@ def test_meaning_is_compared_from_any_thread_and_with_a_time_limit():
     assert equal["0.50"]
     assert equal["\\frac{2}{4}"]
     assert symbolic.equal("\\frac{1}{2}", "\\frac{2}{4}")
+
+
+LIMITED = """
+from unmask.tasks import symbolic
+for _ in range(3):
+    print(symbolic.equal("\\\\frac{1}{2}", "0.50"), symbolic.equal("\\\\frac{1}{2}", "0.51"))
+"""
+
+
+@pytest.mark.slow
+def test_a_hard_limit_of_processor_time_does_not_change_a_verdict():
+    """As `ulimit -t` sets it, and too low for one process to make all comparisons."""
+
+    def limited() -> None:
+        ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)  # without the right to raise limits
+        resource.setrlimit(resource.RLIMIT_CPU, (18, 18))
+
+    script, folder = [sys.executable, "-c", LIMITED], str(Path(__file__).parents[2])
+    environ = os.environ | {"PYTHONPATH": folder}
+    result = subprocess.run(script, capture_output=True, text=True, preexec_fn=limited, env=environ)
+    assert result.stdout == "True False\n" * 3, result.stderr
 
 
 def test_without_math_verify_the_refusal_names_the_extra(monkeypatch: pytest.MonkeyPatch):

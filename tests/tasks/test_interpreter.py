@@ -1,14 +1,14 @@
 """The small Python: agrees with the real one on honest programs, ends hostile ones quickly."""
 
 import contextlib
-import time
 import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.tasks.interpreter import LONGEST, ProgramError, load
+from tests.operations import operations
+from unmask.tasks.interpreter import LONGEST, STEPS, ProgramError, load
 
 HONEST = {
     "return [x * 2 for x in xs if x % 2]": [2, 6],
@@ -121,10 +121,11 @@ def test_honest_programs_give_what_python_gives(body):
 
 @pytest.mark.parametrize("body", HOSTILE)
 def test_hostile_programs_end_quickly(body):
-    start = time.process_time()
-    with pytest.raises(ProgramError):
-        load(f"def f(xs):\n {body}").call("f", [[1, 2, 3]])
-    assert time.process_time() - start < 20  # unbounded ones would never end
+    def refuse() -> None:
+        with pytest.raises(ProgramError):
+            load(f"def f(xs):\n {body}").call("f", [[1, 2, 3]])
+
+    assert operations(refuse) < 40 * STEPS
 
 
 def test_hostile_programs_stay_small():

@@ -282,6 +282,23 @@ def test_a_key_of_the_caller_cannot_be_read():
     assert verdict.right == holds(), verdict.note
 
 
+def test_processor_time_judges_and_not_the_wall_clock():
+    """Slower by the clock than the limit, as under the load of other work."""
+    body = f(
+        "import time\nfor _ in range(3):\n    end = time.process_time() + 0.1\n"
+        "    while time.process_time() < end: pass\n    time.sleep(0.8)\nreturn 2"
+    )
+    verdict = judge(body)
+    assert verdict.right == holds(), verdict.note
+
+
+def test_a_program_that_catches_its_lateness_is_ended_all_the_same():
+    verdict = judge(
+        "def f(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
+    )
+    assert not verdict.right
+
+
 WELCOME = {
     "the null device": "open('/dev/null', 'w').write('x')\nreturn len(open(os.devnull).read()) + 2",
     "chance": "return len(open('/dev/urandom', 'rb').read(2))",

@@ -157,10 +157,10 @@ def answer(link, call):
 def judge(job, link):
     """The judge's side: run the tests in order; the verdict is one line on a pipe that the program does not have."""
     space = {"__name__": "tests"}
-    note = ""
+    note, started = "", False
     try:
         exec(compile(job["prelude"], "tests", "exec"), space)
-        names = hear(link)
+        names, started = hear(link), True
         space |= {name: names[name] for name in job["names"] if name in names}  # no others: the program may send any
         for test in job["tests"]:
             note = test.strip()
@@ -169,10 +169,12 @@ def judge(job, link):
     except AssertionError as error:
         verdict = {"right": False, "note": f"a test fails: {str(error) or note}"}
     except (EndedError, ForeignError) as error:
+        started = started or isinstance(error, ForeignError)
         verdict = {"right": False, "note": str(error)}
     except BaseException as error:
         verdict = {"right": False, "note": f"{type(error).__name__}: {error}"}
     verdict["note"] = " ".join(verdict["note"].split())[:200]
+    verdict["started"] = started
     os.write(job["handles"][2], json.dumps(verdict).encode() + b"\n")
 
 

@@ -25,25 +25,25 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 ROOT = "/proc"  # where the new root is built: it always exists and holds nothing that we bind
 
 
-def enter(runtime: dict, disk: int, seconds: int, outer: int, close_doors: Callable[[], None]) -> None:
+def enter(runtime: dict, disk: int, patience: int, outer: int, close_doors: Callable[[], None]) -> None:
     """Confine this process, with `runtime` to read and `disk` bytes to write; root runs as the outside user `outer`."""
     try:
         _write("/proc/self/oom_score_adj", "1000")  # we are killed first if memory runs out
         _unshare(outer)
-        _fork(seconds, tell=True)  # the child is the first process of the new namespace
+        _fork(patience, tell=True)  # the child is the first process of the new namespace
         _build(disk, **runtime)
         close_doors()
     except OSError as error:
         print(f"{error.strerror} ({error.filename})", file=sys.stderr)
         os._exit(REFUSED)
-    _fork(seconds, tell=False)  # signals to a namespace's first process are special, so the program is the second
+    _fork(patience, tell=False)  # signals to a namespace's first process are special, so the program is the second
     _drop(outer)
 
 
 def limit(memory: int, cpu: int, processes: int, disk: int) -> None:
     for kind, most in (
         (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, cpu),
+        (resource.RLIMIT_CPU, cpu + 1),
         (resource.RLIMIT_NPROC, processes),
         (resource.RLIMIT_FSIZE, disk),
         (resource.RLIMIT_NOFILE, 64),
@@ -52,6 +52,17 @@ def limit(memory: int, cpu: int, processes: int, disk: int) -> None:
         allowed = resource.getrlimit(kind)[1]
         most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
         resource.setrlimit(kind, (most, most))
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (min(cpu, hard), hard))
+    signal.signal(signal.SIGXCPU, _late)  # a second before the kernel ends the process
+
+
+class LateError(BaseException):
+    """The processor time is used up."""
+
+
+def _late(number: int, frame: object) -> None:
+    raise LateError("took too long")
 
 
 def _call(name: str, *args: object) -> None:
@@ -101,14 +112,14 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _fork(seconds: int, tell: bool) -> None:
+def _fork(patience: int, tell: bool) -> None:
     """Return in the child; the parent waits and hides the exit status of the program."""
     child = os.fork()
     if child == 0:
         _call("prctl", _PDEATHSIG, signal.SIGKILL)
         return
     _call("prctl", _DUMPABLE, 0)
-    signal.alarm(seconds + 2)  # in case nobody is left to kill us
+    signal.alarm(patience + 2)  # in case nobody is left to kill us
     os.closerange(3, 1 << 16)  # or a reader would wait for a pipe end that we hold open
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os._exit(REFUSED if tell and status == REFUSED else 0)
