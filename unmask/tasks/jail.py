@@ -53,16 +53,7 @@ def limit(memory: int, cpu: int, processes: int, disk: int) -> None:
         most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
         resource.setrlimit(kind, (most, most))
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (min(cpu, hard), hard))
-    signal.signal(signal.SIGXCPU, _late)  # a second before the kernel ends the process
-
-
-class LateError(BaseException):
-    """The processor time is used up."""
-
-
-def _late(number: int, frame: object) -> None:
-    raise LateError("took too long")
+    resource.setrlimit(resource.RLIMIT_CPU, (min(cpu, hard), hard))  # a signal, a second before the end
 
 
 def _call(name: str, *args: object) -> None:

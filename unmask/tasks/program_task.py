@@ -48,8 +48,15 @@ class ProgramTask(Benchmark):
 
 
 def read(text: str, entry: str | None = None) -> str | None:
-    """The program in an output; of several blocks the last that defines the entry point."""
+    """The program in an output; of several blocks the last that defines the entry point, with those it needs."""
     text = text[-listing.LONGEST :]
+    program = _find(text, entry)
+    if listing.plain(text) == text or (program is not None and listing.parse(program)):
+        return program
+    return _find(listing.plain(text), entry)
+
+
+def _find(text: str, entry: str | None) -> str | None:
     blocks = listing.fences(text)
     begin, done = text.rfind("[BEGIN]"), text.rfind("[DONE]")
     if not blocks and 0 <= begin < done:

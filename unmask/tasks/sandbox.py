@@ -60,6 +60,7 @@ class ProgramTest:
     tests: tuple[str, ...]  # run in order, in the judge's process
     names: tuple[str, ...]  # names of the program that the tests use
     prelude: str = ""  # run before the tests, in the judge's process, for their imports
+    before: str = ""  # run before the program, in its process
     setup: str = ""  # run after the program, in its process
 
 
@@ -100,7 +101,8 @@ def means() -> str:
 
 
 def _run(test: ProgramTest, method: str, limits: Limits) -> SandboxResult:
-    program = {"role": "program", "program": test.program, "setup": test.setup, "names": test.names}
+    parts = {"before": test.before, "program": test.program, "setup": test.setup}
+    program = {"role": "program", "names": test.names, **parts}
     judge = {"role": "judge", "prelude": test.prelude, "tests": test.tests, "names": test.names}
     with contextlib.ExitStack() as stack:
         (calls_in, calls_out), (replies_in, replies_out), (verdict_in, verdict_out) = (_pipe(stack) for _ in range(3))
