@@ -22,7 +22,7 @@ _LOOSE = re.compile(r"-?\d+\.?\d*")
 _FRACTION = re.compile(r"(-?)\\[dt]?frac\{(-?[0-9]{1,300})\}\{(-?[0-9]{1,300})\}")
 _NUMBER = re.compile(r"(?<![\w.)}])-?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)?(?:\.[0-9]+)?(?:/[0-9]+)?")
 _DECORATION = re.compile(r"\\[$!,;: ]|[$]|\{,\}|\\text\{[^{}]*\}")
-LONGEST = 300  # digits; longer numbers are slow to compare
+LONGEST = 300  # characters of a number, which is slow to compare if it is longer, and of a box that holds one
 
 
 @task("gsm8k")
@@ -66,7 +66,7 @@ def gold(worked: str) -> str:
 
 
 def _read(text: str) -> Fraction | None:
-    for box in reversed(boxes(text)):
+    for box in boxes(text, LONGEST):
         numbers = _numbers(box)
         if numbers:
             return numbers[0]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 LONGEST = 20_000  # characters of a program that are read
-PARSED = 20 * LONGEST  # characters that a search for a program may parse in all
+PARSED = 6 * LONGEST  # characters that a search for a program may parse in all
 _FENCE = re.compile(r"^[ \t]{0,20}```[ \t]{0,20}(\w{0,20})[ \t]{0,20}$", re.MULTILINE)
 _PYTHON = ("", "python", "python3", "py")
 _OPENING = re.compile(

@@ -63,11 +63,10 @@ class Math500(Benchmark):
 
 def _read(text: str, metric: Metric) -> tuple[str | None, bool]:
     """The answer, and whether the output marked it as one: unmarked text is only compared as a string."""
-    contents = boxes(text)
-    box, tag = contents[-1].strip() if contents else "", tagged(text)
-    if box:
-        return box, True
-    if tag and (contents or metric == "ours"):
+    box, tag = next(boxes(text), None), tagged(text)
+    if box is not None and box.strip():
+        return box.strip(), True
+    if tag and (box is not None or metric == "ours"):
         return tag, True
     return text.strip() or None, False
 
