@@ -1,9 +1,11 @@
-"""No text stalls a reader: 200 kB of every bad shape are read, voted on and graded in under a second of processor time."""
+"""No text stalls a reader: 200 kB of any bad shape take less than a second of processor time to read or to grade."""
 
 from __future__ import annotations
 
 import time
 import tracemalloc
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -86,15 +88,15 @@ def problem(source: Task, name: str) -> Problem:
     return Problem("p", "q", "", DATA[name]) if name in DATA else next(islice(source.problems(), 1))
 
 
-def read_everywhere(name: str, text: str) -> None:
+def readings(name: str, text: str) -> Iterator[Callable[[], Any]]:
     source = task.make(name)
-    source.key(text)
+    yield lambda: source.key(text)
     for metric in METRICS:
-        source.answer(text, metric)
+        yield partial(source.answer, text, metric)
         if isinstance(source, ProgramTask):
-            source.program_test(problem(source, name), text)
+            yield partial(source.program_test, problem(source, name), text)
         else:
-            source.grade(problem(source, name), text, metric)
+            yield partial(source.grade, problem(source, name), text, metric)
 
 
 WORST = ("boxes nested", "boxes nested, with numbers", "decorators", "assignments", "tags open", "thousands")
@@ -102,12 +104,14 @@ WORST = ("boxes nested", "boxes nested, with numbers", "decorators", "assignment
 
 def stalling(name: str, texts: dict[str, str]) -> dict[str, float]:
     """Processor time by shape, where it is more than a second."""
-    spent = {}
-    for shape, text in texts.items():
-        began = time.process_time()
-        read_everywhere(name, text)
-        spent[shape] = time.process_time() - began
+    spent = {shape: max(map(processor_time, readings(name, text))) for shape, text in texts.items()}
     return {shape: seconds for shape, seconds in spent.items() if seconds > 1}
+
+
+def processor_time(reading: Callable[[], Any]) -> float:
+    began = time.process_time()
+    reading()
+    return time.process_time() - began
 
 
 @pytest.mark.parametrize("name", ["gsm8k", "math500", "countdown-d1", "mbpp"])
