@@ -42,7 +42,7 @@ def evaluate(
 ) -> Run:
     """Do what the folder lacks; `retry` also does failed problems again."""
     evaluation = Evaluation(grid)
-    with open_run(out, head(grid, evaluation.problems)) as folder:
+    with open_run(out, head(grid, evaluation.problems), evaluation.ids) as folder:
         done = {record.name for record in folder.records if not (retry and record.error)}
         if watch:
             watch([record for record in folder.records if record.name in done], evaluation.total)
@@ -69,9 +69,9 @@ class Evaluation:
         self.problems = grid.problems()
         self._tasks: dict[str, Task] = {spec: task.make(spec) for spec in grid.tasks}
         self._grades: dict[tuple[str, str, str], dict[str, Any]] = {}  # decoders often agree to the letter
-        self._by_id = {spec: {problem.id: problem for problem in problems} for spec, problems in self.problems.items()}
+        self.ids = {spec: {problem.id: problem for problem in problems} for spec, problems in self.problems.items()}
         for spec, problems in self.problems.items():
-            if len(self._by_id[spec]) < len(problems):
+            if len(self.ids[spec]) < len(problems):
                 raise UnmaskError(f"task {spec!r} gives two problems the same id")
 
     @cached_property
@@ -114,7 +114,7 @@ class Evaluation:
     def _grade(self, spec: str, problem: str, text: str) -> dict[str, Any]:
         source = self._tasks[spec]
         try:
-            grade = source.grade(self._by_id[spec][problem], text, self.grid.metric)
+            grade = source.grade(self.ids[spec][problem], text, self.grid.metric)
             key = source.key(text)
         except UnmaskError:  # the machine lacks something, whatever the problem
             raise

@@ -10,10 +10,10 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from unmask.errors import UnmaskError
 from unmask.runs.files import sync_folder, write_all, write_whole
@@ -21,6 +21,7 @@ from unmask.runs.head import HEAD, agree, learn, read_head
 from unmask.runs.record import Name, Record, read_record
 
 RECORDS, LOCK = "records.jsonl", ".lock"
+Problems: TypeAlias = Mapping[str, Collection[str]]  # the ids of each task
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,17 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     head = read_head(folder)
     if head is None:
         raise UnmaskError(f"{str(folder)!r} is not a run: it has no {HEAD}")
-    records, _ = read_records(folder / RECORDS)
+    records, _ = read_records(folder / RECORDS, head["spec"])
     return Run(folder, head, sorted(records, key=lambda record: record.name))
 
 
-def read_records(path: Path) -> tuple[list[Record], int]:
-    """The records, and the number of bytes they fill: the rest is an incomplete line."""
+def read_records(
+    path: Path, spec: dict[str, Any] | None = None, problems: Problems | None = None
+) -> tuple[list[Record], int]:
+    """The records, and the number of bytes they fill: the rest is an incomplete line.
+
+    Each must be whole, and belong to the run that `spec` describes; its problem to those of its task, where known.
+    """
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -56,12 +62,14 @@ def read_records(path: Path) -> tuple[list[Record], int]:
         raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     lines = raw.split(b"\n")
     torn = len(lines.pop())
+    known = _known(spec or {}, problems or {})
     records: dict[Name, Record] = {}
     for number, line in enumerate(lines, 1):
         try:
             record = read_record(line)
+            _check_name(record, known)
         except (ValueError, RecursionError) as error:
-            if number == len(lines) and not torn:  # a crash of the machine may leave a last line of zeros
+            if number == len(lines) and not torn and bytes(16) in line:  # a crash of the machine may leave zeros
                 torn = len(line) + 1
                 break
             why = str(error).split("\n")[0][:80]
@@ -74,6 +82,22 @@ def read_records(path: Path) -> tuple[list[Record], int]:
         records.pop(record.name, None)  # a failure may be tried again: the later line counts
         records[record.name] = record
     return list(records.values()), len(raw) - torn
+
+
+def _known(spec: dict[str, Any], problems: Problems) -> dict[str, Any]:
+    """The values that each part of a record's name may have; a part that is not listed may have any."""
+    lists = {"model": "models", "task": "tasks", "decoder": "decoders", "length": "lengths", "seed": "seeds"}
+    known: dict[str, Any] = {part: set(spec[key]) for part, key in lists.items() if key in spec}
+    if "samples" in spec:
+        known["sample"] = range(spec["samples"])
+    return known | {"problem": problems}
+
+
+def _check_name(record: Record, known: dict[str, Any]) -> None:
+    for part, value in record.name._asdict().items():
+        values = known["problem"].get(record.task) if part == "problem" else known.get(part)
+        if values is not None and value not in values:
+            raise ValueError(f"{part} {value!r} is not part of this run")
 
 
 @dataclass
@@ -112,7 +136,9 @@ class RunFolder:
 
 
 @contextlib.contextmanager
-def open_run(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator[RunFolder]:
+def open_run(
+    folder: str | os.PathLike[str], head: dict[str, Any], problems: Problems | None = None
+) -> Iterator[RunFolder]:
     """Begin the run that `head` describes, or resume it; another run's folder is refused."""
     folder = Path(folder)
     with contextlib.ExitStack() as stack:
@@ -120,8 +146,8 @@ def open_run(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator[R
             _make(folder)
             lock = stack.enter_context((folder / LOCK).open("a+b", buffering=0))
             _hold(lock.fileno(), folder)
-            records, size = read_records(folder / RECORDS)
-            head = agree(folder, head, bool(records))
+            head = agree(folder, head, _begun(folder / RECORDS))
+            records, size = read_records(folder / RECORDS, head["spec"], problems)
             file = stack.enter_context((folder / RECORDS).open("ab", buffering=0)).fileno()
             if os.fstat(file).st_size > size:
                 os.ftruncate(file, size)
@@ -130,6 +156,14 @@ def open_run(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator[R
         except OSError as error:
             raise _refusal(folder, error) from None
         yield RunFolder(folder, head, records, file)
+
+
+def _begun(path: Path) -> bool:
+    """Whether there is a whole line."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return file.readline().endswith(b"\n")
 
 
 def _make(folder: Path) -> None:
