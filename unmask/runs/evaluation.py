@@ -20,6 +20,7 @@ from unmask import environment
 from unmask.core import reseed
 from unmask.errors import UnmaskError
 from unmask.models.digest import checkpoint
+from unmask.runs.arithmetic import arithmetic
 from unmask.runs.batching import Batches
 from unmask.runs.grid import Grid
 from unmask.runs.job import Answer, Engine, Job, PosedProblem
@@ -140,6 +141,7 @@ def head(grid: Grid, problems: dict[str, list[Problem]]) -> dict[str, Any]:
             "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         },
         "deterministic": exact and environment.deterministic(),
+        "arithmetic": arithmetic(),
         "spec": grid.spec(problems) | {"checkpoints": [checkpoint(name) for name in grid.models]},
     }
 

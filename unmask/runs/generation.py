@@ -97,7 +97,9 @@ class Generation:
         }
         words = {str(token): self.model.text.decode([token]) for token in sorted(recorder.words)}
         texts = [row.text for row in output.rows]
-        end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": asdict(output.cost)}
+        cost = asdict(output.cost)
+        measured = {name: cost.pop(name) for name in ("calls", "seconds", "memory")}  # differ from run to run
+        end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": cost, "measured": measured}
         return Trace(header, recorder.steps, end)
 
 

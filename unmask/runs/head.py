@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError
+from unmask.runs.arithmetic import contrast
 from unmask.runs.files import write_whole
 from unmask.runs.record import check_format, checksum
 
@@ -59,6 +60,10 @@ def agree(folder: Path, head: dict[str, Any], begun: bool) -> dict[str, Any]:
     for model, checkpoint in zip(spec.get("models", ()), spec.get("checkpoints", ()), strict=False):
         if learn(folder, stored, model, checkpoint):
             log.warning("%s does not say which weights of %s it began with: these are noted now", folder, model)
+    if stored.get("deterministic") and (
+        change := contrast(stored.get("arithmetic") or {}, head.get("arithmetic") or {})
+    ):
+        log.warning("%s was begun with other arithmetic (%s): the last digits of scores may differ", folder, change)
     return stored
 
 

@@ -5,7 +5,8 @@
      "key": "87-28+35", "right": true, "score": 1.0, "likelihood": -0.41, "cost": {"rows": 32, …}, "error": null,
      "measured": {"calls": 32, "seconds": 0.2, …}, "checksum": "9f…"}
 
-Everything outside `measured` is the same bytes whatever the batch, engine, worker or machine (CPU, float32).
+Everything outside `measured` is the same bytes whatever the batch, engine or worker, on an x86 CPU in float32 with the
+arithmetic that `run.json` names.
 """
 
 from __future__ import annotations

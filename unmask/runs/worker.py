@@ -15,6 +15,7 @@ from unmask import environment
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.models.digest import checkpoint
+from unmask.runs.arithmetic import arithmetic
 from unmask.runs.batching import Gauge, out_of_memory
 from unmask.runs.generation import Generation
 from unmask.runs.job import Answer, Done, Job, PosedProblem, failure
@@ -39,7 +40,8 @@ class Worker:
         self._held: tuple[tuple[str, Placement], Model, Gauge] | None = None
 
     def facts(self) -> dict[str, Any]:
-        return {"name": self.name, "unmask": __version__, "deterministic": environment.deterministic()}
+        facts = {"name": self.name, "unmask": __version__, "deterministic": environment.deterministic()}
+        return facts | {"arithmetic": arithmetic()}
 
     def run(self, job: Job) -> Done:
         torch.set_float32_matmul_precision(job.placement.precision)
