@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from unmask.errors import UnmaskError
 from unmask.tasks import listing, sandbox
@@ -14,6 +15,8 @@ from unmask.tasks.task import Grade, Metric, Problem
 
 @dataclass(frozen=True)
 class ProgramTask(Benchmark):
+    version: ClassVar[int] = 2
+
     allow_code: bool = False  # whether to run programs that a model wrote
     sandbox: Confinement = "namespaces"  # rlimits is weaker, and the grade notes it
 
