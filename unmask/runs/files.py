@@ -16,10 +16,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
     What is not a plain file (a pipe, `/dev/stdout`) is written to as it is; a link is followed.
     """
     data = content if isinstance(content, bytes) else content.encode()
-    path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
+    path = Path(os.path.realpath(path))
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb", buffering=0) as file:
