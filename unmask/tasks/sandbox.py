@@ -1,17 +1,18 @@
 """The only place where programs that a model wrote are run.
 
 Two processes run, each in its own sandbox (`jail.py`): one holds the program, the other the tests (`inside.py`).
-Neither has network access, sees other processes, or has any privileges. The only files are the interpreter and an
-empty folder in memory. Memory, processor time, wall time, processes, file size and messages are limited; prints are
-discarded.
+Neither has network access, sees other processes, or has any privileges. The only files are the interpreter with what it
+loads (`runtime.py`) and an empty folder in memory. Memory, processor time, processes, file size and messages are
+limited; prints are discarded. Calls of the kernel that namespaces leave open are refused (`syscalls.py`).
 
 This resists early exits, objects that equal everything, patched builtins or checkers, signals, forged output, fork
 bombs and floods. The verdict leaves the judge's process on a pipe that the program does not have. It does not resist
 a kernel vulnerability, or a program that has memorised the answers to the tests. The memory limit is per process, so
-a program may use `processes` times as much.
+a program may use `processes` times as much. docs/tasks.md has a table of attacks.
 
 The sandbox uses user namespaces, directly or through bubblewrap. `rlimits` is weaker: the same two processes under the
-same limits, but your files, your network and your other processes, including the judge, are within reach.
+same limits, but your files and your other processes, including the judge, are within reach, and a process that the
+program put into the background outlives it.
 """
 
 from __future__ import annotations
