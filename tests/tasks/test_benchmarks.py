@@ -196,6 +196,7 @@ def test_numbers_are_compared_exactly():
         ("1200", "\\boxed{1,200}", True, False),
         ("10", "\\boxed{10\\text{ or }11}", False, True),
         ("10", "\\boxed{10\\text{ and }11}", False, True),
+        ("10", "\\boxed{10\\text{ 11}}", False, True),
         ("(3,4)", "\\boxed{\\{3,4\\}}", False, False),
         ("\\{3,4\\}", "\\boxed{\\left(3, 4\\right)}", False, False),
         ("3,4", "\\boxed{\\{3,4\\}}", True, False),

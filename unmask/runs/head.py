@@ -60,9 +60,8 @@ def agree(folder: Path, head: dict[str, Any], begun: bool) -> dict[str, Any]:
     for model, checkpoint in zip(spec.get("models", ()), spec.get("checkpoints", ()), strict=False):
         if learn(folder, stored, model, checkpoint):
             log.warning("%s does not say which weights of %s it began with: these are noted now", folder, model)
-    if stored.get("deterministic") and (
-        change := contrast(stored.get("arithmetic") or {}, head.get("arithmetic") or {})
-    ):
+    change = contrast(stored["arithmetic"], head["arithmetic"]) if "arithmetic" in stored else ""
+    if stored.get("deterministic") and change:
         log.warning("%s was begun with other arithmetic (%s): the last digits of scores may differ", folder, change)
     return stored
 

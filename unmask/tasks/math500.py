@@ -20,7 +20,7 @@ from unmask.tasks.data import Dataset
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _REMOVED = re.compile(r"\n|\\!|\\left|\\right|\^\{\\circ\}|\^\\circ|\\\$|\\?%")
-_CHOICE = re.compile(r"\\(?:text|mathrm|mbox)\{[^{}]{0,200}(?:\b(?:or|and)\b|[0-9])|\b(?:or|and)\b", re.IGNORECASE)
+_CHOICE = re.compile(r"[0-9}]\s{0,9}\\(?:text|mathrm|mbox)\{[^{}]{0,200}[0-9]|\b(?:or|and)\b", re.IGNORECASE)
 _BASE = re.compile(r"[0-9]_\{?[0-9]")
 _SET, _POINT = "set", "point"
 _WHOLE = re.compile(r"(-?[0-9]+)/(-?[0-9]+)")
@@ -72,8 +72,8 @@ def _alike(gold: str, answer: str) -> bool:
 
     The normal form drops everything after a unit, and math-verify reads past a base and takes a set for a point.
     """
-    chooses, has_base = bool(_CHOICE.search(answer)), bool(_BASE.search(answer))
-    if (chooses and not _CHOICE.search(gold)) or (has_base and not _BASE.search(gold)):
+    single = "," not in gold and not _CHOICE.search(gold)
+    if (single and _CHOICE.search(answer)) or (_BASE.search(answer) and not _BASE.search(gold)):
         return False
     return {_SET, _POINT} != {_shape(gold), _shape(answer)}
 
