@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -124,7 +124,7 @@ class Elsewhere(Local):
         super().__init__()
         self.checkpoint = checkpoint
 
-    def run(self, jobs, batches) -> Iterator[tuple[Job, Done]]:  # type: ignore[override]
+    def run(self, jobs, batches) -> Generator[tuple[Job, Done], None, None]:
         for job, done in super().run(jobs, batches):
             yield job, Done(done.answers, done.fitted, done.roomy, done.seconds, self.checkpoint)
 

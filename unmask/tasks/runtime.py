@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from unmask.errors import UnmaskError
+
 # Run by the interpreter itself: loads every extension module, then lists the libraries that this took.
 _PROBE = """
 import ctypes, json, os, sys
@@ -44,8 +46,11 @@ def interpreter() -> str:
 @cache
 def runtime() -> Runtime:
     probe = [interpreter(), "-I", "-S", "-B", "-c", _PROBE]
-    output = subprocess.run(probe, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, cwd="/").stdout
-    folders, mapped = json.loads(output.splitlines()[-1])
+    try:
+        output = subprocess.run(probe, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, cwd="/").stdout
+        folders, mapped = json.loads(output.splitlines()[-1])
+    except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+        raise UnmaskError(f"{interpreter()} does not tell which libraries it loads") from None
     folders = _outermost([os.path.realpath(folder) for folder in folders])
     libraries = [path for path in mapped if Path(path).is_file() and not _inside(path, folders)]
     hidden = [str(path) for folder in folders for path in Path(folder).glob("*-packages") if path.is_dir()]

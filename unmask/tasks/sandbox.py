@@ -222,15 +222,13 @@ def _process(job: dict[str, Any], method: str, limits: Limits, keep: tuple[FileI
 
 def _confined(method: str, limits: Limits) -> dict[str, Any]:
     """How the process confines itself before anything else."""
-    enter = {
-        "runtime": asdict(runtime()),
-        "disk": limits.disk,
-        "patience": limits.patience,
-        "outer": _unused_user() if os.getuid() == 0 else 0,
-    }
     processes = limits.processes + (_own_processes() if method == "rlimits" else 0)
     bounds = {"memory": limits.memory, "cpu": limits.seconds, "processes": processes, "disk": limits.disk}
-    return {"enter": enter if method == "namespaces" else None, "limits": bounds}
+    if method != "namespaces":
+        return {"enter": None, "limits": bounds}
+    outer = _unused_user() if os.getuid() == 0 else 0
+    enter = {"runtime": asdict(runtime()), "disk": limits.disk, "patience": limits.patience, "outer": outer}
+    return {"enter": enter, "limits": bounds}
 
 
 def _unused_user() -> int:
