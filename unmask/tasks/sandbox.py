@@ -225,7 +225,7 @@ def _confined(method: str, limits: Limits) -> dict[str, Any]:
     processes = limits.processes + (_own_processes() if method == "rlimits" else 0)
     bounds = {"memory": limits.memory, "cpu": limits.seconds, "processes": processes, "disk": limits.disk}
     if method != "namespaces":
-        return {"enter": None, "limits": bounds}
+        return {"enter": None, "weak": method == "rlimits", "limits": bounds}
     outer = _unused_user() if os.getuid() == 0 else 0
     enter = {"runtime": asdict(runtime()), "disk": limits.disk, "patience": limits.patience, "outer": outer}
     return {"enter": enter, "limits": bounds}
@@ -259,9 +259,10 @@ def _wrapper(method: str, limits: Limits) -> list[str]:
     binds = [word for path in here.paths for word in ("--ro-bind", path, path)]
     hidden = [word for path in here.hidden for word in ("--size", "4096", "--tmpfs", path)]
     links = [word for path, target in here.links for word in ("--symlink", target, path)]
-    folder = ["--dev", "/dev", "--size", str(limits.disk), "--tmpfs", "/work", "--chdir", "/work"]
+    devices = ["--dev", "/dev", "--size", "65536", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    folder = ["--size", str(limits.disk), "--tmpfs", "/work", "--remount-ro", "/", "--chdir", "/work"]
     confine = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
-    return ["bwrap", *confine, *binds, *hidden, *links, *folder, "--"]
+    return [shutil.which("bwrap") or "bwrap", *confine, *binds, *hidden, *links, *devices, *folder, "--"]
 
 
 @cache
