@@ -1,6 +1,7 @@
 """What runs inside the sandbox: the program and the judge, two processes that share only two pipes.
 
-This file is sent as text to a fresh interpreter after `jail.py`, so it uses only the standard library.
+This file is sent as text to a fresh interpreter after `jail.py` and `syscalls.py`, so it uses only the standard
+library.
 
 The program's process defines the functions and answers calls. The judge's process, in its own sandbox, runs the tests:
 there a function of the program is a `Far` object that sends its arguments and receives a value, rebuilt from built-in
