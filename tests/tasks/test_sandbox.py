@@ -114,6 +114,15 @@ def test_an_exception_cannot_end_a_loop_of_the_tests():
     assert not judge(f("raise StopIteration"), "try: f(1)\nexcept Exception: pass").right
 
 
+@pytest.mark.parametrize("kind", ["Fraction", "Decimal"])
+def test_a_number_that_cannot_be_rebuilt_is_no_exception_of_the_tests(kind: str):
+    program = (
+        f"from fractions import Fraction\nfrom decimal import Decimal\nclass Odd({kind}):\n    denominator = 0\n"
+        "    def __str__(self): return 'x'\ndef f(x): return Odd(1)"
+    )
+    assert not judge(program, "try: f(1)\nexcept (ArithmeticError, ValueError): pass").right
+
+
 def test_a_fork_bomb_is_bounded_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch):
     mark = uuid.uuid4().hex  # every process of the sandbox has its source for a command line
     source = sandbox._source()

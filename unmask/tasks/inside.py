@@ -145,7 +145,7 @@ def hear(link):
         if "value" in message:
             return link.decode(message["value"])
         name, text = message["error"]
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, MemoryError):
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError):
         raise EndedError("what the program said cannot be read") from None
     raise ForeignError(f"{name}: {text}")
 
