@@ -324,6 +324,12 @@ WELCOME = {
 }
 
 
+if Path("/usr/lib/locale/C.utf8").is_dir():
+    WELCOME["the locale"] = "import locale\nlocale.setlocale(locale.LC_ALL, '')\nreturn 2"
+if Path("/usr/share/zoneinfo/Europe/Berlin").exists():
+    WELCOME["time zones"] = "import zoneinfo\nreturn 2 + (zoneinfo.ZoneInfo('Europe/Berlin') is None)"
+
+
 @pytest.mark.parametrize("name", WELCOME)
 def test_what_honest_programs_use_is_there(name: str):
     verdict = judge(f(WELCOME[name]), limits=Limits())

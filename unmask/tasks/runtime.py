@@ -29,7 +29,8 @@ except OSError:
 mapped = {line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if "/" in line}
 print(json.dumps([folders, sorted(mapped)]))
 """
-ZONES = "/usr/share/zoneinfo"  # read by the standard library's zoneinfo
+# Read by the standard library's zoneinfo and locale.
+DATA = ("/usr/share/zoneinfo", "/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8")
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,11 @@ def runtime() -> Runtime:
         folders, mapped = json.loads(output.splitlines()[-1])
     except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
         raise UnmaskError(f"{interpreter()} does not tell which libraries it loads") from None
-    folders = _outermost([os.path.realpath(folder) for folder in folders])
+    data = [folder for folder in DATA if Path(folder).is_dir()]
+    folders = _outermost([*(os.path.realpath(folder) for folder in folders), *data])
     libraries = [path for path in mapped if Path(path).is_file() and not _inside(path, folders)]
     hidden = [str(path) for folder in folders for path in Path(folder).glob("*-packages") if path.is_dir()]
-    zones = [ZONES] if Path(ZONES).is_dir() else []
-    return Runtime([*folders, *zones, *dict.fromkeys([interpreter(), *libraries])], hidden, _links(libraries))
+    return Runtime([*folders, *dict.fromkeys([interpreter(), *libraries])], hidden, _links(libraries))
 
 
 def _outermost(folders: list[str]) -> list[str]:
