@@ -2,13 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: install demo test test-all check wheel docs results performance clean
+.PHONY: install demo test test-all check wheel lock audit docs results performance clean
 install: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+# First what is locked, by hash; then torch, whose build depends on the machine, and this package itself.
+$(STAMP): pyproject.toml constraints.txt requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-build-isolation -c constraints.txt -e '.[dev]'
 	touch $@
 
 demo: $(STAMP)
@@ -29,10 +32,21 @@ check: $(STAMP)
 # Install the built wheel in a fresh venv, as a user would.
 wheel: $(STAMP)
 	rm -rf build/wheel && mkdir -p build/wheel
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w build/wheel .
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/wheel .
 	$(PYTHON) -m venv build/wheel/venv
 	build/wheel/venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt build/wheel/*.whl
 	cd build/wheel && venv/bin/unmask demo --problems 1 && venv/bin/unmask list decoders
+
+# Write requirements.lock again after a change of pyproject.toml; `make lock UPGRADE=--upgrade` takes newer versions.
+lock: $(STAMP)
+	$(INSTALL) uv
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.lock $(UPGRADE)
+
+# Known vulnerabilities of what is locked; asks a database on the network.
+audit: $(STAMP)
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	build/audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
 
 docs: $(STAMP)
 	$(BIN)/python -m tools.reference

@@ -15,11 +15,11 @@ from unmask.core import Frame, Watch
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Messages, Model
 from unmask.runs.decoding import Decoding, DecodingOptions
+from unmask.runs.files import check_writable
 from unmask.runs.generation import Generation, in_batches
 from unmask.runs.output import Output
 from unmask.runs.placement import Placement
 from unmask.runs.prompt import EncodedPrompt, OnePrompt, is_one, read_prompt
-from unmask.runs.store import check_writable
 
 BATCH = 16  # prompts decoded together
 ManyPrompts: TypeAlias = list[str] | list[Messages] | list[list[dict[str, str]]] | list[list[int]]

@@ -201,7 +201,7 @@ def test_a_clock_that_jumps_changes_nothing_but_the_time_written(
     run = run_here(small_grid(model), out)
     monkeypatch.undo()
     assert lasting(run) == lasting(undisturbed)
-    assert all(0 < record.measured.seconds < 60 for record in run.records)
+    assert all(0 < record.measured.seconds < 1_000_000 for record in run.records)  # less than one jump
     assert min(record.measured.time for record in run.records) < "2031" < run.head["created"]
     assert lasting(run_here(small_grid(model), out)) == lasting(undisturbed)
 

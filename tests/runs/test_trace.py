@@ -58,6 +58,7 @@ def test_a_trace_does_not_depend_on_the_batch():
         assert output.trace is not None
         assert alone.trace.steps == output.trace.steps
         assert alone.trace.header == output.trace.header
+        assert alone.trace.end | {"measured": {}} == output.trace.end | {"measured": {}}
         last = list(output.trace.replay())[-1].canvas.tokens.tolist()
         assert [tuple(row) for row in last] == [row.ids for row in output.rows]
 

@@ -1,5 +1,10 @@
 """The text benchmarks: gold is right, noise is wrong and never raises, and the two metrics differ where they should."""
 
+import ctypes
+import os
+import resource
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -123,7 +128,28 @@ def test_a_million_characters_are_read_quickly(text: str):
         ("\\boxed{} <answer>\\$18 and 20</answer>", "20", "20.0"),
         ("<answer>18 dollars</answer>", "18", "18.0"),
         ("<answer>18</answer> or rather \\boxed{19}", "19", "19.0"),
-        ("<answer>it is 10-3</answer>", "3", "-3.0"),
+        ("<answer>it is 10-3</answer>", None, "-3.0"),
+        ("\\boxed{18-5}", None, "18.0"),
+        ("\\boxed{18\\frac{1}{2}}", "37/2", "18.0"),
+        ("\\boxed{18 \\times 10^3}", None, "18.0"),
+        ("\\boxed{- 18}", "-18", "18.0"),
+        ("\\boxed{18 or 20}", None, "18.0"),
+        ("\\boxed{18\\text{ or }20}", None, "18.0"),
+        ("<answer>18 or 20</answer>", None, "20.0"),
+        ("\\boxed{11_2}", None, "112.0"),
+        ("\\boxed{3 \\cdot 6 = 18}", "18", "3.0"),
+        ("\\boxed{x = 18}", "18", "18.0"),
+        ("\\boxed{18 \\text{ kilowatt-hours}}", "18", "18.0"),
+        ("\\boxed{\\$18 \\text{ per day}}", "18", "18.0"),
+        ("\\boxed{25\\%}", "25", "25.0"),
+        ("\\boxed{18 \\text{ m}^2}", "18", "18.0"),
+        ("\\boxed{2^{5}}", None, "2.0"),
+        ("\\boxed{10:30}", None, "10.0"),
+        ("\\boxed{.5}", "1/2", "0.5"),
+        ("\\boxed{18.}", "18", "18.0"),
+        ("<answer>She earns 6*3 = 18 dollars.</answer>", "18", "18.0"),
+        ("<answer>In 5 years he is 18</answer>", "18", "18.0"),
+        ("\\boxed{18} or \\boxed{18-5}", None, "18.0"),
         ("\\boxed{\\boxed{8}}", "8", "8.0"),
         ("\\boxed{70,000 \\text{ dollars}}", "70000", "70.0"),
         ("\\boxed{18", None, None),
@@ -168,6 +194,19 @@ def test_numbers_are_compared_exactly():
         ("5", "\\boxed{5", False, False),
         ("5", "it is 5", False, False),
         ("1200", "\\boxed{1,200}", True, False),
+        ("10", "\\boxed{10\\text{ or }11}", False, True),
+        ("10", "\\boxed{10\\text{ and }11}", False, True),
+        ("10", "\\boxed{10\\text{ 11}}", False, True),
+        ("(3,4)", "\\boxed{\\{3,4\\}}", False, False),
+        ("\\{3,4\\}", "\\boxed{\\left(3, 4\\right)}", False, False),
+        ("3,4", "\\boxed{\\{3,4\\}}", True, False),
+        ("11", "\\boxed{11_2}", False, False),
+        ("11_2", "\\boxed{11_{2}}", True, False),
+        ("18", "\\boxed{18-5}", False, False),
+        ("18", "\\boxed{18\\frac{1}{2}}", False, False),
+        ("18", "\\boxed{18 \\times 10^3}", False, False),
+        ("18", "\\boxed{- 18}", False, False),
+        ("5", "\\boxed{5\\text{ cm}^2}", True, True),
     ],
 )
 def test_latex_is_compared_by_spelling_and_by_meaning(gold: str, text: str, ours: bool, d1: bool):
@@ -192,6 +231,27 @@ def test_meaning_is_compared_from_any_thread_and_with_a_time_limit():
     assert equal["0.50"]
     assert equal["\\frac{2}{4}"]
     assert symbolic.equal("\\frac{1}{2}", "\\frac{2}{4}")
+
+
+LIMITED = """
+from unmask.tasks import symbolic
+for _ in range(3):
+    print(symbolic.equal("\\\\frac{1}{2}", "0.50"), symbolic.equal("\\\\frac{1}{2}", "0.51"))
+"""
+
+
+@pytest.mark.slow
+def test_a_hard_limit_of_processor_time_does_not_change_a_verdict():
+    """As `ulimit -t` sets it, and too low for one process to make all comparisons."""
+
+    def limited() -> None:
+        ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)  # without the right to raise limits
+        resource.setrlimit(resource.RLIMIT_CPU, (18, 18))
+
+    script, folder = [sys.executable, "-c", LIMITED], str(Path(__file__).parents[2])
+    environ = os.environ | {"PYTHONPATH": folder}
+    result = subprocess.run(script, capture_output=True, text=True, preexec_fn=limited, env=environ)
+    assert result.stdout == "True False\n" * 3, result.stderr
 
 
 def test_without_math_verify_the_refusal_names_the_extra(monkeypatch: pytest.MonkeyPatch):

@@ -1,14 +1,15 @@
 """The small Python: agrees with the real one on honest programs, ends hostile ones quickly."""
 
 import contextlib
-import time
 import tracemalloc
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.tasks.interpreter import LONGEST, ProgramError, load
+from tests.operations import operations
+from unmask.tasks.interpreter import LONGEST, STEPS, ProgramError, load
 
 HONEST = {
     "return [x * 2 for x in xs if x % 2]": [2, 6],
@@ -28,6 +29,42 @@ HONEST = {
     "return 2 ** 10 % 7 - -3": 5,
     "x = 5\n ys = [x for x in xs]\n return x": 5,
     "return int('42') + abs(-1) + min(4, 2) + [5, 6].index(6)": 46,
+    "ys = xs\n ys += [4]\n return xs": [1, 2, 3, 4],
+    "ys = xs\n ys *= 2\n return xs": [1, 2, 3, 1, 2, 3],
+    "ys = xs\n ys = ys + [4]\n return xs": [1, 2, 3],
+    "xs += (4,)\n xs += 'a'\n return xs": [1, 2, 3, 4, "a"],
+    "return reversed(xs) == [3, 2, 1]": False,
+    "return list(reversed(xs)) + sorted(reversed(xs))": [3, 2, 1, 1, 2, 3],
+    "g = (x for x in xs)\n return [list(g), list(g)]": [[1, 2, 3], []],
+    "n = 1\n g = (x * n for x in xs)\n n = 10\n return sum(g)": 60,
+    "g = (x for x in xs)\n return [next(g), next(g), next(g), next(g, 0)]": [1, 2, 3, 0],
+    "return any(x > 1 // (3 - x) for x in xs[1:])": True,
+    "g = (y for y in [1, 2])\n return [2 in g, 2 in g]": [True, False],
+    "return (x for x in xs) == (x for x in xs)": False,
+    "return range(3) == [0, 1, 2]": False,
+    "return range(9)[2:5][1]": 3,
+    "d = {}\n for x in xs:\n  d[x % 2] = d.get(x % 2, 0) + x\n return [d[0], d[1], len(d), sorted(d)]": [
+        2,
+        4,
+        2,
+        [0, 1],
+    ],
+    "d = {x: x * x for x in xs}\n return [sum(d.values()), [k + v for k, v in d.items()], 2 in d]": [
+        14,
+        [2, 6, 12],
+        True,
+    ],
+    "return {'a': [1]} == {'a': [1]} and {1, 2} == {2, 1} and {} != set()": True,
+    "seen = set()\n for x in xs + xs: seen.add(x)\n return sorted(seen)": [1, 2, 3],
+    "return sorted({x % 2 for x in xs} - {0})": [1],
+    "s = {1}\n u = s\n u |= {2}\n return [sorted(s), 6 & 3, 6 | 1, sorted({1, 2} & {2, 3})]": [[1, 2], 2, 7, [2]],
+    "return f'{xs[0]}-{len(xs):02d}' + f'{3:>3}'": "1-03  3",
+    "return sorted(xs, reverse=True)": [3, 2, 1],
+    "return sorted(['bb', 'a', 'ccc'], key=len, reverse=True)": ["ccc", "bb", "a"],
+    "return sorted(xs, key=lambda x: -x % 3)": [3, 2, 1],
+    "return [max(xs, key=lambda x: -x), min([], default=7), sum(xs, 10)]": [1, 7, 16],
+    "return [i * x for i, x in enumerate(xs, start=1)]": [1, 4, 9],
+    "return [a * b for a, b in zip(xs, xs[1:])]": [2, 6],
     "pass": None,
 }
 HOSTILE = [
@@ -95,7 +132,25 @@ HOSTILE = [
     "with xs: pass",
     "class A: pass",
     "def g(): pass",
-    "return {x for x in xs}",
+    "return zip(xs, xs)[0]",
+    "return len(reversed(xs))",
+    "return reversed(xs)[0]",
+    "return {xs: 1}",
+    "return {[1]}",
+    "return {1: 2}[3]",
+    "d = {1: 1}\n for k in d: d[k + 1] = 1",
+    "g = (x for x in xs)\n next(g)\n next(g)\n next(g)\n return next(g)",
+    "g = (x for x in range(10 ** 9))\n return list(g)",
+    "d = {}\n while True: d[len(d)] = 1",
+    "s = set()\n while True: s.add(len(s))",
+    "return f'{xs!r}'",
+    "return f'{xs}'",
+    "return f'{1:{10 ** 9}}'",
+    "return sorted(xs, cmp=1)",
+    "return sorted(xs, **{})",
+    "return {**{1: 2}}",
+    "x = (1,)\n for i in range(60): x = (x, x)\n return {x}",
+    "g = (y for y in xs)\n for i in range(50): g = (y for y in g)\n return list(g)",
     "xs.append = 1",
     "f = 1\n return f()",
     "return xs[10 ** 30]",
@@ -116,15 +171,19 @@ HOSTILE = [
 
 @pytest.mark.parametrize("body", HONEST)
 def test_honest_programs_give_what_python_gives(body):
+    space: dict[str, Any] = {}
+    exec(f"def f(xs):\n {body}", space)
+    assert space["f"]([1, 2, 3]) == HONEST[body]
     assert load(f"def f(xs):\n {body}").gives("f", [[1, 2, 3]], HONEST[body])
 
 
 @pytest.mark.parametrize("body", HOSTILE)
 def test_hostile_programs_end_quickly(body):
-    start = time.process_time()
-    with pytest.raises(ProgramError):
-        load(f"def f(xs):\n {body}").call("f", [[1, 2, 3]])
-    assert time.process_time() - start < 20  # unbounded ones would never end
+    def refuse() -> None:
+        with pytest.raises(ProgramError):
+            load(f"def f(xs):\n {body}").call("f", [[1, 2, 3]])
+
+    assert operations(refuse) < 40 * STEPS
 
 
 def test_hostile_programs_stay_small():

@@ -1,11 +1,15 @@
 """Hostile programs: none is graded right, none hurts the host, none stops the run."""
 
+import ctypes
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 import uuid
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +18,9 @@ from unmask.errors import UnmaskError
 from unmask.tasks import sandbox
 from unmask.tasks.sandbox import Limits, ProgramTest, SandboxResult
 
+ROOT = Path(__file__).parents[2]
 QUICK = Limits(seconds=2)
+SHORT = Limits(seconds=1)  # for programs that use all of it
 
 
 def judge(program: str, test: str = "assert f(1) == 2", limits: Limits = QUICK) -> SandboxResult:
@@ -85,7 +91,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_program_is_wrong_and_leaves_the_run_alive(name: str):
-    verdict = judge(HOSTILE[name])
+    verdict = judge(HOSTILE[name], limits=SHORT)
     assert not verdict.right
     assert verdict.note
 
@@ -109,12 +115,21 @@ def test_an_exception_cannot_end_a_loop_of_the_tests():
     assert not judge(f("raise StopIteration"), "try: f(1)\nexcept Exception: pass").right
 
 
+@pytest.mark.parametrize("kind", ["Fraction", "Decimal"])
+def test_a_number_that_cannot_be_rebuilt_is_no_exception_of_the_tests(kind: str):
+    program = (
+        f"from fractions import Fraction\nfrom decimal import Decimal\nclass Odd({kind}):\n    denominator = 0\n"
+        "    def __str__(self): return 'x'\ndef f(x): return Odd(1)"
+    )
+    assert not judge(program, "try: f(1)\nexcept (ArithmeticError, ValueError): pass").right
+
+
 def test_a_fork_bomb_is_bounded_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch):
     mark = uuid.uuid4().hex  # every process of the sandbox has its source for a command line
     source = sandbox._source()
     monkeypatch.setattr(sandbox, "_source", lambda: f"{source}\n# {mark}")
     bomb = "while True:\n    try: os.fork()\n    except OSError: pass"
-    assert not judge(f(bomb)).right
+    assert not judge(f(bomb), limits=SHORT).right
     deadline = time.monotonic() + 60
     while _alive(mark) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -200,6 +215,133 @@ def test_no_namespace_of_its_own_gives_rights_back():
     assert verdict.right == holds(), verdict.note
 
 
+BOUND = """
+import ctypes, os, sys, sysconfig
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.unshare(0x00020000) != 0:  # mounts of its own
+    print("no mounts")
+    sys.exit()
+assert libc.mount(None, b"/", None, 0x4000 | 0x40000, None) == 0
+folder = sysconfig.get_path("stdlib") + "/wsgiref"
+assert libc.mount(b"tmpfs", folder.encode(), b"tmpfs", 0, None) == 0
+os.chmod(folder, 0o777)
+from unmask.tasks import sandbox
+if "old kernel" in sys.argv:
+    source = sandbox._source().replace("_MOUNT_SETATTR, _HERE", "_HERE, _HERE").replace("442, -100", "-100, -100")
+    sandbox._source = lambda: source
+program = f"def f(x):\\n    open({folder!r} + '/written', 'w')\\n    return 2"
+print(sandbox.run(sandbox.ProgramTest(program, ("assert f(1) == 2",), ("f",))))
+print(os.listdir(folder))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+@pytest.mark.parametrize("kernel", ["this kernel", "old kernel"])
+def test_a_mount_below_the_standard_library_cannot_be_written(kernel: str):
+    """As a container's volume would be: the program gets what is mounted there, and cannot change it."""
+    script = [sys.executable, "-c", BOUND, kernel]
+    seen = subprocess.run(script, capture_output=True, text=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    if "no mounts" in seen.stdout or not holds():
+        pytest.skip("this machine mounts nothing")
+    assert "Read-only file system" in seen.stdout, seen
+    assert seen.stdout.endswith("[]\n")
+
+
+def test_only_the_interpreter_and_the_standard_library_are_there():
+    body = f(
+        "import site, sysconfig\nseen = []\n"
+        "for place in ('/usr/share/doc', '/usr/bin', '/etc', '/tmp', '/proc', '/sys', '/run', '/var', '/home'):\n"
+        "    if os.path.exists(place): seen.append(place)\n"
+        "packages = sysconfig.get_path('purelib')\n"
+        "if os.path.exists(packages): seen += os.listdir(packages)\n"
+        "return seen + [name for name in os.listdir(sys.base_prefix) if name not in ('bin', 'lib', 'lib64', 'share')]"
+    )
+    verdict = judge(body, "assert f(1) == [], f(1)")
+    assert verdict.right == holds(), verdict.note
+
+
+CLOSED = {
+    "System V memory": "libc.shmget(0, 1 << 30, 0o1600)",
+    "a file in memory": "libc.memfd_create(b'x', 0)",
+    "io_uring": "libc.syscall(425, 1, None)",
+    "keys": "libc.syscall(250, 0, -3, 0)",
+    "a local socket": "libc.socket(1, 1, 0)",
+    "a socket of the network": "libc.socket(2, 1, 0)",
+    "a socket to the machine's host": "libc.socket(40, 1, 0)",
+    "the kernel's log": "libc.klogctl(3, None, 0)",
+    "another process's memory": "libc.process_vm_readv(1, None, 0, None, 0, 0)",
+}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls")
+def test_doors_that_namespaces_leave_open_are_closed():
+    body = f(
+        f"import ctypes\nlibc = ctypes.CDLL(None)\nreturn {{{', '.join(f'{k!r}: {v}' for k, v in CLOSED.items())}}}"
+    )
+    verdict = judge(body, f"assert f(1) == dict.fromkeys({list(CLOSED)!r}, -1), f(1)")
+    assert verdict.right == holds(), verdict.note
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls")
+def test_a_key_of_the_caller_cannot_be_read():
+    libc = ctypes.CDLL(None, use_errno=True)
+    key = libc.syscall(248, b"user", b"unmask-test", b"secret", 6, -3)
+    body = f(
+        "import ctypes\nlibc = ctypes.CDLL(None)\nbuffer = ctypes.create_string_buffer(9)\n"
+        f"libc.syscall(250, 11, {key}, buffer, 9)\nreturn buffer.value"
+    )
+    try:
+        verdict = judge(body, "assert f(1) == b''")
+    finally:
+        libc.syscall(250, 3, key)
+    assert verdict.right == holds(), verdict.note
+
+
+def test_processor_time_judges_and_not_the_wall_clock():
+    """Slower by the clock than the limit, as under the load of other work."""
+    body = f(
+        "import time\nfor _ in range(3):\n    end = time.process_time() + 0.1\n"
+        "    while time.process_time() < end: pass\n    time.sleep(0.8)\nreturn 2"
+    )
+    verdict = judge(body)
+    assert verdict.right == holds(), verdict.note
+
+
+def test_a_program_that_catches_its_lateness_is_ended_all_the_same():
+    loop = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
+    assert not judge(f(loop), limits=SHORT).right
+
+
+EXTENSIONS = ("zlib", "_ssl", "_sqlite3", "_lzma", "_bz2", "_hashlib", "_decimal", "_uuid", "_ctypes", "readline")
+WELCOME = {
+    "the null device": "open('/dev/null', 'w').write('x')\nreturn len(open(os.devnull).read()) + 2",
+    "chance": "return len(open('/dev/urandom', 'rb').read(2))",
+    "a pool of threads": (
+        "from concurrent.futures import ThreadPoolExecutor\nimport threading\nbarrier = threading.Barrier(8)\n"
+        "with ThreadPoolExecutor(8) as pool: return len(set(pool.map(lambda n: barrier.wait(), range(8)))) - 6"
+    ),
+    "processes": (
+        "from multiprocessing import get_context\n"
+        "with get_context('fork').Pool(2) as pool: return sum(pool.map(abs, [-1, 1]))"
+    ),
+    "an event loop": "import asyncio\nasync def g(): return 2\nreturn asyncio.run(g())",
+    "every extension": f"import {', '.join(filter(find_spec, EXTENSIONS))}\nreturn 2",
+    "another interpreter": "import subprocess\nreturn 2 + subprocess.run([sys.executable, '-S', '-c', '']).returncode",
+}
+
+
+if Path("/usr/lib/locale/C.utf8").is_dir():
+    WELCOME["the locale"] = "import locale\nlocale.setlocale(locale.LC_ALL, '')\nreturn 2"
+if Path("/usr/share/zoneinfo/Europe/Berlin").exists():
+    WELCOME["time zones"] = "import zoneinfo\nreturn 2 + (zoneinfo.ZoneInfo('Europe/Berlin') is None)"
+
+
+@pytest.mark.parametrize("name", WELCOME)
+def test_what_honest_programs_use_is_there(name: str):
+    verdict = judge(f(WELCOME[name]), limits=Limits())
+    assert verdict.right == holds(), verdict.note
+
+
 def test_printing_a_gigabyte_costs_nothing_and_changes_nothing():
     body = f("for _ in range(1 << 10): sys.stdout.write('x' * (1 << 20)); sys.stderr.write('x' * 1024)\nreturn x + 1")
     verdict = judge(body, limits=Limits(seconds=10))
@@ -248,7 +390,7 @@ def test_less_is_accepted_only_when_asked_for_and_noted():
 @pytest.mark.parametrize("name", ["infinite loop", "100 GB allocation", "filling the disk in one file"])
 def test_rlimits_bound_time_memory_and_files(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     program = HOSTILE[name].replace("'big'", repr(str(tmp_path / "big")))
-    assert not sandbox.run(ProgramTest(program, ("assert f(1) == 2",), ("f",)), "rlimits", QUICK).right
+    assert not sandbox.run(ProgramTest(program, ("assert f(1) == 2",), ("f",)), "rlimits", SHORT).right
 
 
 def test_without_a_sandbox_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch):

@@ -20,8 +20,8 @@ from unmask.cli.app import app
 from unmask.cli.run_options import repeatable
 from unmask.errors import UnmaskError
 from unmask.report import figures, formats
+from unmask.runs.files import check_writable, write_whole
 from unmask.runs.placement import Placement
-from unmask.runs.store import check_writable, write_whole
 
 SHAPE_SIZES, MODEL_SIZES = {"prompt": 160, "length": 256}, {"length": 64}  # defaults
 

@@ -14,7 +14,9 @@ MetricName = Annotated[str, typer.Option("--metric", help="ours, or d1 for figur
 DataFolder = Annotated[str | None, typer.Option("--data", metavar="DIR", help="The folder of the benchmark files.")]
 Wording = Annotated[str | None, typer.Option("--prompts", metavar="FILE", help="A JSON file with another wording.")]
 AllowCode = Annotated[bool, typer.Option("--allow-code", help="Run programs that a model wrote.")]
-Sandbox = Annotated[str | None, typer.Option("--sandbox", help="namespaces, or rlimits for weaker isolation.")]
+Sandbox = Annotated[
+    str | None, typer.Option("--sandbox", help="namespaces, or rlimits: weaker, and background processes outlive it.")
+]
 EngineName = Annotated[str, typer.Option("--engine", help="local: this process; ray: workers on one or many machines.")]
 Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="Of Ray; by default one per GPU or core.")]
 Address = Annotated[

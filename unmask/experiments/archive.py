@@ -16,7 +16,9 @@ from unmask.experiments.evidence import Evidence
 from unmask.experiments.methods import Method, Part
 from unmask.experiments.setup import Setup
 from unmask.runs.compact import pack, read_lines, unpack, write_lines
-from unmask.runs.store import HEAD, difference, read_run, write_whole
+from unmask.runs.files import write_whole
+from unmask.runs.head import HEAD, difference
+from unmask.runs.store import read_run
 
 EXPERIMENT, MEASURED = "experiment.json", "measured.json"
 FORMAT = 1

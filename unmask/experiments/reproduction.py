@@ -18,7 +18,7 @@ from unmask.experiments.setup import Setup
 from unmask.report import formats
 from unmask.report.compare import cell_figures
 from unmask.report.gather import gather, grouped
-from unmask.runs.store import write_whole
+from unmask.runs.files import write_whole
 
 
 def reproduce(experiment: Experiment, setup: Setup, out: Path, runner: Runner, command: str) -> Evidence:
@@ -44,7 +44,7 @@ def write_results(folder: Path, experiment: Experiment, evidence: Evidence, find
     if evidence.runs:
         write_whole(folder / "cells.csv", formats.comma_separated(cells(evidence)))
     for name, image in findings.images("svg", "png").items():
-        (folder / name).write_bytes(image)
+        write_whole(folder / name, image)
 
 
 def cells(evidence: Evidence) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError, nearest
+from unmask.runs.files import write_whole
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -66,10 +67,10 @@ def kind_of(path: str | PathLike[str]) -> str:
 
 
 def keep(content: bytes, path: str | PathLike[str], folder: bool = False) -> None:
-    """Write a file, and with `folder` its folder."""
+    """Write a file, whole or not at all, and with `folder` its folder."""
     try:
         if folder:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_bytes(content)
+        write_whole(Path(path), content)
     except OSError as error:
         raise UnmaskError(f"{str(path)!r} cannot be written: {error.strerror}") from None

@@ -30,11 +30,11 @@ from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import UnmaskError
 from unmask.policies.likelihood import likelihood, score_blocks
 from unmask.runs.decoding import spec
+from unmask.runs.files import read_json_lines, write_whole
 from unmask.runs.generation import Generation
 from unmask.runs.output import answer_text
 from unmask.runs.prompt import EncodedPrompt, read_prompt
 from unmask.runs.record import finite
-from unmask.runs.store import read_json_lines
 from unmask.tasks import Problem, Task, task
 from unmask.tasks.grading import ready
 
@@ -184,12 +184,11 @@ def _finish(model: Denoiser, canvas: Canvas, schedule: Schedule, step: int) -> T
 
 
 def write_candidates(path: str | os.PathLike[str], header: dict[str, Any], candidates: Iterable[Candidate]) -> None:
-    """As they come: an interruption leaves those before it."""
+    """The file appears when all of them are there."""
+    lines = [json.dumps(header, ensure_ascii=False)]
+    lines += [json.dumps(asdict(candidate), ensure_ascii=False, allow_nan=False) for candidate in candidates]
     try:
-        with Path(path).open("w", encoding="utf-8") as file:
-            file.write(json.dumps(header, ensure_ascii=False) + "\n")
-            for candidate in candidates:
-                file.write(json.dumps(asdict(candidate), ensure_ascii=False, allow_nan=False) + "\n")
+        write_whole(Path(path), "\n".join(lines) + "\n")
     except OSError as error:
         raise UnmaskError(f"the candidates cannot be written to {str(path)!r}: {error.strerror}") from None
 

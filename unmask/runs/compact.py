@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError
+from unmask.runs.files import write_whole
 from unmask.runs.record import Counts, Measured, Record, check_format
 from unmask.runs.store import Run
 
@@ -83,7 +84,7 @@ def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     """The same bytes for the same lines."""
     text = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0))
+    write_whole(path, gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0))
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

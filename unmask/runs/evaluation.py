@@ -19,6 +19,8 @@ import torch
 from unmask import environment
 from unmask.core import reseed
 from unmask.errors import UnmaskError
+from unmask.models.digest import checkpoint
+from unmask.runs.arithmetic import arithmetic
 from unmask.runs.batching import Batches
 from unmask.runs.grid import Grid
 from unmask.runs.job import Answer, Engine, Job, PosedProblem
@@ -41,7 +43,7 @@ def evaluate(
 ) -> Run:
     """Do what the folder lacks; `retry` also does failed problems again."""
     evaluation = Evaluation(grid)
-    with open_run(out, head(grid, evaluation.problems)) as folder:
+    with open_run(out, head(grid, evaluation.problems), evaluation.ids) as folder:
         done = {record.name for record in folder.records if not (retry and record.error)}
         if watch:
             watch([record for record in folder.records if record.name in done], evaluation.total)
@@ -51,6 +53,7 @@ def evaluate(
             results = engine.run(jobs, Batches(grid.placement.batch))
             with closing(results), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
                 for job, result in results:
+                    folder.check(job.cell.model, result.checkpoint)
                     records = list(pool.map(evaluation.record, [job] * len(result.answers), result.answers))
                     _keep_traces(folder, records, result.answers)
                     folder.append(records)
@@ -67,9 +70,9 @@ class Evaluation:
         self.problems = grid.problems()
         self._tasks: dict[str, Task] = {spec: task.make(spec) for spec in grid.tasks}
         self._grades: dict[tuple[str, str, str], dict[str, Any]] = {}  # decoders often agree to the letter
-        self._by_id = {spec: {problem.id: problem for problem in problems} for spec, problems in self.problems.items()}
+        self.ids = {spec: {problem.id: problem for problem in problems} for spec, problems in self.problems.items()}
         for spec, problems in self.problems.items():
-            if len(self._by_id[spec]) < len(problems):
+            if len(self.ids[spec]) < len(problems):
                 raise UnmaskError(f"task {spec!r} gives two problems the same id")
 
     @cached_property
@@ -112,7 +115,7 @@ class Evaluation:
     def _grade(self, spec: str, problem: str, text: str) -> dict[str, Any]:
         source = self._tasks[spec]
         try:
-            grade = source.grade(self._by_id[spec][problem], text, self.grid.metric)
+            grade = source.grade(self.ids[spec][problem], text, self.grid.metric)
             key = source.key(text)
         except UnmaskError:  # the machine lacks something, whatever the problem
             raise
@@ -138,7 +141,8 @@ def head(grid: Grid, problems: dict[str, list[Problem]]) -> dict[str, Any]:
             "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         },
         "deterministic": exact and environment.deterministic(),
-        "spec": grid.spec(problems),
+        "arithmetic": arithmetic(),
+        "spec": grid.spec(problems) | {"checkpoints": [checkpoint(name) for name in grid.models]},
     }
 
 

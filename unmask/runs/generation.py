@@ -110,7 +110,9 @@ class Generation:
     def _trace(self, prompt: EncodedPrompt, recorder: Recorder, output: Output) -> Trace:
         words = {str(token): self.model.text.decode([token]) for token in sorted(recorder.words)}
         texts = [row.text for row in output.rows]
-        end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": asdict(output.cost)}
+        cost = asdict(output.cost)
+        measured = {name: cost.pop(name) for name in ("calls", "seconds", "memory")}  # differ from run to run
+        end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": cost, "measured": measured}
         return Trace(self.trace_header(prompt), recorder.steps, end)
 
 

@@ -73,6 +73,7 @@ class Done:
     fitted: int  # problems that went through together
     roomy: bool  # whether twice as many would fit the memory
     seconds: float
+    checkpoint: dict[str, Any] | None = None  # the digest of the model that answered
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Done:

@@ -3,9 +3,10 @@
     {"model": "tiny", "task": "countdown(level=4, …)", "task_version": 1, "decoder": "low-confidence(block=32, …)",
      "length": 64, "seed": 0, "sample": 0, "problem": "countdown-00f1…", "prompt": …, "text": …, "answer": "87-28+35",
      "key": "87-28+35", "right": true, "score": 1.0, "likelihood": -0.41, "cost": {"rows": 32, …}, "error": null,
-     "measured": {"calls": 32, "seconds": 0.2, …}}
+     "measured": {"calls": 32, "seconds": 0.2, …}, "checksum": "9f…"}
 
-Everything outside `measured` is the same bytes whatever the batch, engine, worker or machine (CPU, float32).
+Everything outside `measured` is the same bytes whatever the batch, engine or worker, on an x86 CPU in float32 with the
+arithmetic that `run.json` names.
 """
 
 from __future__ import annotations
@@ -95,6 +96,7 @@ class Record:
     def line(self) -> bytes:
         """As it is written to the file."""
         values = asdict(self)
+        values["checksum"] = checksum(values)
         try:
             return json.dumps(values, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         except UnicodeEncodeError:  # half a surrogate pair has no UTF-8; its escape can be read back
@@ -108,18 +110,50 @@ class Record:
 
 
 def read_record(line: bytes | str) -> Record:
-    """Raises ValueError where the line is not a whole record."""
-    values = json.loads(line)
-    if not isinstance(values, dict) or values.keys() != _FIELDS:
-        missing = sorted(_FIELDS - values.keys()) if isinstance(values, dict) else []
+    """Raises ValueError where the line is not a whole record, as it was written; old records have no checksum."""
+    values = json.loads(line, parse_constant=_refuse_constant)
+    if not isinstance(values, dict):
+        raise ValueError("not a record")
+    signed = values.pop("checksum", None)
+    for part, kind in ((values, Record), (values.get("cost"), Counts), (values.get("measured"), Measured)):
+        _check(part, kind)
+    if signed is not None and signed != checksum(values):
+        raise ValueError("its checksum is another")
+    return Record(**values | {"cost": Counts(**values["cost"]), "measured": Measured(**values["measured"])})
+
+
+def checksum(values: dict[str, Any]) -> str:
+    """Of plain values, whatever the order of their keys; a file may be laid out anew."""
+    return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "str | None": (str, type(None)),
+    "int": (int,),
+    "float": (float, int),
+    "float | None": (float, int, type(None)),
+    "bool | None": (bool, type(None)),
+}
+_COUNTED = [field.name for kind in (Counts, Measured) for field in fields(kind)]
+_RANGES = {"score": (0, 1), "length": (1, math.inf)} | dict.fromkeys(["sample", *_COUNTED], (0, math.inf))
+
+
+def _check(values: Any, kind: type) -> None:
+    """Raise unless the values are a part of a record: every field, of its type and in its range."""
+    names = {field.name: str(field.type) for field in fields(kind)}
+    if not isinstance(values, dict) or values.keys() != names.keys():
+        missing = sorted(names.keys() - values.keys()) if isinstance(values, dict) else []
         raise ValueError(f"no {missing[0]!r}" if missing else "not a record")
-    try:
-        return Record(**values | {"cost": Counts(**values["cost"]), "measured": Measured(**values["measured"])})
-    except TypeError as error:
-        raise ValueError(str(error)) from None
+    for name, annotation in names.items():
+        value, low_high = values[name], _RANGES.get(name)
+        wrong = annotation in _KINDS and type(value) not in _KINDS[annotation]
+        if wrong or (low_high and isinstance(value, int | float) and not low_high[0] <= value <= low_high[1]):
+            raise ValueError(f"{name} is {value!r}"[:60])
 
 
-_FIELDS = {field.name for field in fields(Record)}
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not a number of a record")
 
 
 def finite(value: float) -> float | None:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from unmask.errors import UnmaskError
-from unmask.runs.record import Name, Record, check_format, read_record
+from unmask.runs.files import sync_folder, write_all, write_whole
+from unmask.runs.head import HEAD, agree, learn, read_head
+from unmask.runs.record import Name, Record, read_record
 
-HEAD, RECORDS, LOCK = "run.json", "records.jsonl", ".lock"
+RECORDS, LOCK = "records.jsonl", ".lock"
+Problems: TypeAlias = Mapping[str, Collection[str]]  # the ids of each task
 
 
 @dataclass(frozen=True)
@@ -41,28 +43,17 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     head = read_head(folder)
     if head is None:
         raise UnmaskError(f"{str(folder)!r} is not a run: it has no {HEAD}")
-    records, _ = read_records(folder / RECORDS)
+    records, _ = read_records(folder / RECORDS, head["spec"])
     return Run(folder, head, sorted(records, key=lambda record: record.name))
 
 
-def read_head(folder: Path) -> dict[str, Any] | None:
-    path = folder / HEAD
-    try:
-        head = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise UnmaskError(f"{str(path)!r} is not JSON: it was not written by unmask, or was changed since") from None
-    if not isinstance(head, dict) or "spec" not in head:
-        raise UnmaskError(f"{str(path)!r} does not describe a run: it has no spec")
-    check_format(head.get("format"), repr(str(folder)))
-    return head
+def read_records(
+    path: Path, spec: dict[str, Any] | None = None, problems: Problems | None = None
+) -> tuple[list[Record], int]:
+    """The records, and the number of bytes they fill: the rest is an incomplete line.
 
-
-def read_records(path: Path) -> tuple[list[Record], int]:
-    """The records, and the number of bytes they fill: the rest is an incomplete line."""
+    Each must be whole, and belong to the run that `spec` describes; its problem to those of its task, where known.
+    """
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -71,12 +62,14 @@ def read_records(path: Path) -> tuple[list[Record], int]:
         raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     lines = raw.split(b"\n")
     torn = len(lines.pop())
+    known = _known(spec or {}, problems or {})
     records: dict[Name, Record] = {}
     for number, line in enumerate(lines, 1):
         try:
             record = read_record(line)
+            _check_name(record, known)
         except (ValueError, RecursionError) as error:
-            if number == len(lines) and not torn:  # a crash of the machine may leave a last line of zeros
+            if number == len(lines) and not torn and bytes(16) in line:  # a crash of the machine may leave zeros
                 torn = len(line) + 1
                 break
             why = str(error).split("\n")[0][:80]
@@ -89,6 +82,22 @@ def read_records(path: Path) -> tuple[list[Record], int]:
         records.pop(record.name, None)  # a failure may be tried again: the later line counts
         records[record.name] = record
     return list(records.values()), len(raw) - torn
+
+
+def _known(spec: dict[str, Any], problems: Problems) -> dict[str, Any]:
+    """The values that each part of a record's name may have; a part that is not listed may have any."""
+    lists = {"model": "models", "task": "tasks", "decoder": "decoders", "length": "lengths", "seed": "seeds"}
+    known: dict[str, Any] = {part: set(spec[key]) for part, key in lists.items() if key in spec}
+    if "samples" in spec:
+        known["sample"] = range(spec["samples"])
+    return known | {"problem": problems}
+
+
+def _check_name(record: Record, known: dict[str, Any]) -> None:
+    for part, value in record.name._asdict().items():
+        values = known["problem"].get(record.task) if part == "problem" else known.get(part)
+        if values is not None and value not in values:
+            raise ValueError(f"{part} {value!r} is not part of this run")
 
 
 @dataclass
@@ -104,11 +113,18 @@ class RunFolder:
         """They are on the disk when this returns; after an error the file is as it was."""
         before = os.fstat(self._file).st_size
         try:
-            _write(self._file, b"".join(record.line() for record in records))
+            write_all(self._file, b"".join(record.line() for record in records))
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, before)
                 os.fsync(self._file)
+            raise _refusal(self.path, error) from None
+
+    def check(self, model: str, checkpoint: dict[str, Any] | None) -> None:
+        """Refuse the answers of another checkpoint than the run's."""
+        try:
+            learn(self.path, self.head, model, checkpoint)
+        except OSError as error:
             raise _refusal(self.path, error) from None
 
     def keep(self, path: Path, text: str) -> None:
@@ -120,7 +136,9 @@ class RunFolder:
 
 
 @contextlib.contextmanager
-def open_run(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator[RunFolder]:
+def open_run(
+    folder: str | os.PathLike[str], head: dict[str, Any], problems: Problems | None = None
+) -> Iterator[RunFolder]:
     """Begin the run that `head` describes, or resume it; another run's folder is refused."""
     folder = Path(folder)
     with contextlib.ExitStack() as stack:
@@ -128,16 +146,24 @@ def open_run(folder: str | os.PathLike[str], head: dict[str, Any]) -> Iterator[R
             _make(folder)
             lock = stack.enter_context((folder / LOCK).open("a+b", buffering=0))
             _hold(lock.fileno(), folder)
-            records, size = read_records(folder / RECORDS)
-            head = _agree(folder, head, bool(records))
+            head = agree(folder, head, _begun(folder / RECORDS))
+            records, size = read_records(folder / RECORDS, head["spec"], problems)
             file = stack.enter_context((folder / RECORDS).open("ab", buffering=0)).fileno()
             if os.fstat(file).st_size > size:
                 os.ftruncate(file, size)
             os.fsync(file)
-            _sync_folder(folder)
+            sync_folder(folder)
         except OSError as error:
             raise _refusal(folder, error) from None
         yield RunFolder(folder, head, records, file)
+
+
+def _begun(path: Path) -> bool:
+    """Whether there is a whole line."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return file.readline().endswith(b"\n")
 
 
 def _make(folder: Path) -> None:
@@ -158,102 +184,6 @@ def _hold(lock: int, folder: Path) -> None:
         raise UnmaskError(f"another process{who} is writing {str(folder)!r}: wait for it or choose another") from None
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-
-
-def _agree(folder: Path, head: dict[str, Any], begun: bool) -> dict[str, Any]:
-    """The head the run began with; this one where nothing is recorded yet."""
-    stored = read_head(folder)
-    if stored is None or not begun:
-        write_whole(folder / HEAD, json.dumps(head, ensure_ascii=False, indent=1) + "\n")
-        return head
-    spec = json.loads(json.dumps(head["spec"]))  # tuples are lists on the disk
-    if stored["spec"] != spec:
-        raise UnmaskError(
-            f"{str(folder)!r} holds another run ({difference(stored['spec'], spec)}): "
-            "choose another folder, or ask for the same run"
-        )
-    return stored
-
-
-def difference(stored: dict[str, Any], spec: dict[str, Any]) -> str:
-    """In words: how a stored spec and a new one differ."""
-    keys = [key for key in dict.fromkeys([*stored, *spec]) if stored.get(key) != spec.get(key)]
-    return "; ".join(f"{key}: {_contrast(stored.get(key), spec.get(key))}" for key in keys)
-
-
-def _contrast(stored: Any, value: Any) -> str:
-    if isinstance(stored, list) and isinstance(value, list):
-        removed, added = [x for x in stored if x not in value], [x for x in value if x not in stored]
-        if removed or added:
-            stored, value = removed or "nothing more", added or "nothing more"
-    return f"{_short(stored)} there, {_short(value)} here"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, list):
-        value = ", ".join(map(str, value))
-    return str(value) if len(str(value)) <= 200 else str(value)[:199] + "…"
-
-
-def read_json_lines(path: str | os.PathLike[str], form: str, version: int) -> list[Any]:
-    """All lines of a file whose first line names this format and version."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        text = ""
-    lines = [_parse(line) for line in text.removesuffix("\n").split("\n")]
-    if not isinstance(lines[0], dict) or lines[0].get("format") != form:
-        raise UnmaskError(f"{str(path)!r} is not an {form} file: its first line does not name that format")
-    if lines[0].get("version") != version:
-        raise UnmaskError(f"{str(path)!r} has version {lines[0].get('version')}: this unmask reads {version}")
-    if None in lines:
-        raise UnmaskError(f"{str(path)!r} is torn at line {lines.index(None) + 1}: make it again")
-    return lines
-
-
-def _parse(line: str) -> Any:
-    """None for a line that is not JSON."""
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None
-
-
-def check_writable(path: Path) -> None:
-    """Before the work, not after it."""
-    if path.is_dir():
-        raise UnmaskError(f"{str(path)!r} is a folder: name a file in it")
-    if not path.parent.is_dir():
-        raise UnmaskError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into: make it first")
-    if not os.access(path.parent, os.W_OK):
-        raise UnmaskError(f"nothing can be written into {str(path.parent)!r}: choose another folder")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """The file appears whole or not at all, and is on the disk when this returns."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb", buffering=0) as file:
-        _write(file.fileno(), text.encode())
-    part.replace(path)
-    _sync_folder(path.parent)
-
-
-def _write(file: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:  # the system may write less than it was given
-        rest = rest[os.write(file, rest) :]
-    os.fsync(file)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Names of new files are part of the folder and need a sync of their own."""
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 _REASONS = {

@@ -3,11 +3,11 @@
     {"format": "unmask-trace", "version": 1, "model": …, "decoder": …, "prompt": …, "ids": […], "mask": …, …}
     {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […]}
     {"step": 2, …, "branch": {"parent": […], "draw": […], "score": […], "blocks": […], "kept": […], …}}
-    {"end": {"chosen": 0, "texts": […], "words": {"7": "h"}, "cost": {…}}}
+    {"end": {"chosen": 0, "texts": […], "words": {"7": "h"}, "cost": {…}, "measured": {"seconds": …, …}}}
 
 Positions count from the prompt's first token, whatever padding the batch added. A row is its `source` row of the step
 before with `writes` put in. A write that another step made carries that step as a fifth entry; a position that is
-masked again is a write of the mask token with step 0.
+masked again is a write of the mask token with step 0. Only `measured` differs between runs with the same results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from unmask.core import Branch, Canvas, Frame
 from unmask.errors import UnmaskError
-from unmask.runs.store import read_json_lines, write_whole
+from unmask.runs.files import read_json_lines, write_whole
 
 FORMAT, VERSION = "unmask-trace", 1
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}

@@ -14,6 +14,8 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask import environment
 from unmask.errors import UnmaskError
 from unmask.models import Model
+from unmask.models.digest import checkpoint
+from unmask.runs.arithmetic import arithmetic
 from unmask.runs.batching import Gauge, out_of_memory
 from unmask.runs.generation import Generation
 from unmask.runs.job import Answer, Done, Job, PosedProblem, failure
@@ -35,14 +37,15 @@ class Worker:
     def __init__(self, share: float = 1.0):
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.share = share  # of its machine's free memory
-        self._held: tuple[tuple[str, Placement], Model, Gauge] | None = None
+        self._held: tuple[tuple[str, Placement], Model, Gauge, dict[str, Any] | None] | None = None
 
     def facts(self) -> dict[str, Any]:
-        return {"name": self.name, "unmask": __version__, "deterministic": environment.deterministic()}
+        facts = {"name": self.name, "unmask": __version__, "deterministic": environment.deterministic()}
+        return facts | {"arithmetic": arithmetic()}
 
     def run(self, job: Job) -> Done:
         torch.set_float32_matmul_precision(job.placement.precision)
-        model, gauge = self._model(job)
+        model, gauge, digest = self._model(job)
         generation = Generation(model, job.decoding, key=_key(task.make(job.cell.task)))
         base, began = gauge.begin(), time.perf_counter()
         read = [_read(model, problem, job.cell.length) for problem in job.problems]
@@ -58,17 +61,18 @@ class Worker:
         ]
         largest = max((attempt.batch for attempt in attempts), default=0)
         fitted = len(job.problems) if largest == len(prompts) else largest
-        return Done(tuple(answers), fitted, gauge.roomy(base, peak), seconds)
+        return Done(tuple(answers), fitted, gauge.roomy(base, peak), seconds, digest)
 
-    def _model(self, job: Job) -> tuple[Model, Gauge]:
+    def _model(self, job: Job) -> tuple[Model, Gauge, dict[str, Any] | None]:
         """One model at a time: the last job's is freed before this one's is loaded."""
         wanted = (job.cell.model, job.placement)
         if self._held is None or self._held[0] != wanted:
             self._held = None
             torch.cuda.empty_cache()
             model = job.placement.load(job.cell.model)
-            self._held = (wanted, model, Gauge(model.denoiser.device, job.placement.budget, self.share))
-        return self._held[1], self._held[2]
+            gauge = Gauge(model.denoiser.device, job.placement.budget, self.share)
+            self._held = (wanted, model, gauge, checkpoint(job.cell.model))
+        return self._held[1:]
 
     def _decode(self, generation: Generation, prompts: Sequence[EncodedPrompt], traced: bool) -> list[Attempt]:
         """Halves a batch that does not fit the memory; after any other refusal decodes each prompt alone."""

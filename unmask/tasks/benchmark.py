@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from unmask.tasks.task import Grade, Problem, Task
 
 LONGEST = 100_000  # characters of an output that are read, from its end
 _BOX = "\\boxed"
+_BRACE = re.compile(r"[{}]")
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -80,18 +81,22 @@ def clip(text: str) -> str:
     return text[-LONGEST:]
 
 
-def boxes(text: str) -> list[str]:
-    """The contents of balanced `\\boxed{…}`, in the order in which they open."""
-    contents: dict[int, str] = {}
+def boxes(text: str, longest: int = LONGEST) -> Iterator[str]:
+    """The contents of balanced `\\boxed{…}` of at most `longest` characters, the last to open first.
+
+    One at a time: together the contents of nested boxes are far longer than the text.
+    """
+    spans: list[tuple[int, int]] = []
     opened: list[int] = []
-    for place, character in enumerate(text):
-        if character == "{":
+    for brace in _BRACE.finditer(text):
+        place = brace.start()
+        if brace[0] == "{":
             opened.append(place)
-        elif character == "}" and opened:
+        elif opened:
             start = opened.pop()
             if text.startswith(_BOX, max(start - len(_BOX), 0)) and start >= len(_BOX):
-                contents[start] = text[start + 1 : place]
-    return [contents[start] for start in sorted(contents)]
+                spans.append((start + 1, place))
+    return (text[start:end] for start, end in sorted(spans, reverse=True) if end - start <= longest)
 
 
 def loose_boxes(text: str) -> list[str]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from unmask.tasks.values import Budget, charged, equal
+from unmask.tasks.containers import DICTIONARY, SET
+from unmask.tasks.values import Budget, Stream, charged, each, elements, equal, hashed, sequence
+
+Key = Callable[[Any], Any]
 
 
 def _flat(budget: Budget, values: Any) -> list[Any]:
@@ -20,10 +23,14 @@ def _flat(budget: Budget, values: Any) -> list[Any]:
 
 
 def _list(budget: Budget, values: Any = ()) -> list[Any]:
-    if not isinstance(values, list | tuple | str):
-        raise TypeError("a list is needed")
-    budget.charge(len(values))
-    return list(values)
+    return elements(budget, values)
+
+
+def _sorted(budget: Budget, values: Any, key: Key | None = None, reverse: Any = False) -> list[Any]:
+    items = _list(budget, values)
+    keys = _flat(budget, items if key is None else [key(item) for item in items])
+    order = sorted(range(len(items)), key=keys.__getitem__, reverse=bool(reverse))
+    return [items[place] for place in order]
 
 
 def _int(budget: Budget, value: Any) -> int:
@@ -49,8 +56,15 @@ def _numbers(budget: Budget, values: Any) -> list[int]:
     return flat
 
 
-def _best(pick: Callable[[list[Any]], Any]) -> Callable[..., Any]:
-    return lambda budget, *values: pick(_flat(budget, values[0] if len(values) == 1 else list(values)))
+def _best(pick: Callable[..., Any]) -> Callable[..., Any]:
+    def best(budget: Budget, *values: Any, key: Key | None = None, **default: Any) -> Any:
+        items = _list(budget, values[0] if len(values) == 1 else values)
+        keys = _flat(budget, items if key is None else [key(item) for item in items])
+        if not items and default.keys() == {"default"}:
+            return default["default"]
+        return items[pick(range(len(items)), key=keys.__getitem__)]
+
+    return best
 
 
 def _number_only(value: Any) -> int:
@@ -61,36 +75,74 @@ def _number_only(value: Any) -> int:
 
 def _length(budget: Budget, value: Any) -> int:
     del budget
+    if isinstance(value, Stream):
+        raise TypeError("an iterator has no length")
     return len(value)
 
 
-def _range(budget: Budget, *ends: Any) -> list[int]:
-    """A list, so that its length is charged."""
+def _range(budget: Budget, *ends: Any) -> range:
+    """Charged by its length at once."""
     numbers = range(*map(_number_only, ends))
     budget.charge(len(numbers))
-    return list(numbers)
+    return numbers
 
 
-def _zip(budget: Budget, *lists: Any) -> list[Any]:
-    return list(zip(*(_list(budget, values) for values in lists), strict=False))
+def _zip(budget: Budget, *lists: Any, strict: Any = False) -> Stream:
+    return Stream(zip(*(each(budget, values) for values in lists), strict=bool(strict)))
+
+
+def _enumerate(budget: Budget, values: Any, start: Any = 0) -> Stream:
+    return Stream(enumerate(each(budget, values), _number_only(start)))
+
+
+def _reversed(budget: Budget, values: Any) -> Stream:
+    return Stream(each(budget, sequence(values)[::-1]))
+
+
+def _next(budget: Budget, values: Any, *default: Any) -> Any:
+    if not isinstance(values, Stream) or len(default) > 1:
+        raise TypeError("only an iterator has a next item")
+    budget.charge(1)
+    for item in values.items:
+        return item
+    if not default:
+        raise ValueError("there is no next item")
+    return default[0]
+
+
+def _sum(budget: Budget, values: Any, start: Any = 0) -> int:
+    return charged(budget, sum(_numbers(budget, values), _number_only(start)))
+
+
+def _dict(budget: Budget, values: Any = ()) -> dict[Any, Any]:
+    pairs = values.items() if isinstance(values, dict) else each(budget, values)
+    return {hashed(budget, key): value for key, value in pairs}
+
+
+def _set(budget: Budget, values: Any = ()) -> set[Any]:
+    return {hashed(budget, item) for item in each(budget, values)}
 
 
 BUILTINS: dict[str, Callable[..., Any]] = {
     "abs": lambda budget, value: charged(budget, abs(_number_only(value))),
-    "all": lambda budget, values: all(_list(budget, values)),
-    "any": lambda budget, values: any(_list(budget, values)),
+    "all": lambda budget, values: all(each(budget, values)),
+    "any": lambda budget, values: any(each(budget, values)),
     "bool": lambda budget, value: bool(value),
-    "enumerate": lambda budget, values: list(enumerate(_list(budget, values))),
+    "dict": _dict,
+    "enumerate": _enumerate,
     "int": _int,
+    "iter": lambda budget, values: values if isinstance(values, Stream) else Stream(each(budget, values)),
     "len": _length,
     "list": _list,
     "max": _best(max),
     "min": _best(min),
+    "next": _next,
     "range": _range,
-    "reversed": lambda budget, values: _list(budget, values)[::-1],
-    "sorted": lambda budget, values: sorted(_flat(budget, values)),
+    "reversed": _reversed,
+    "set": _set,
+    "sorted": _sorted,
     "str": _str,
-    "sum": lambda budget, values: charged(budget, sum(_numbers(budget, values))),
+    "sum": _sum,
     "tuple": lambda budget, values=(): tuple(_list(budget, values)),
     "zip": _zip,
 }
@@ -153,8 +205,8 @@ def _count(budget: Budget, items: Sequence[Any], value: Any) -> int:
     return sum(equal(budget, value, other) for other in items)
 
 
-def _sort(budget: Budget, items: list[Any]) -> None:
-    items[:] = sorted(_flat(budget, items))
+def _sort(budget: Budget, items: list[Any], key: Key | None = None, reverse: Any = False) -> None:
+    items[:] = _sorted(budget, items, key, reverse)
 
 
 def _reverse(budget: Budget, items: list[Any]) -> None:
@@ -177,4 +229,6 @@ METHODS: dict[tuple[type, str], Callable[..., Any]] = {
     (list, "count"): _count,
     (list, "sort"): _sort,
     (list, "reverse"): _reverse,
+    **{(dict, name): method for name, method in DICTIONARY.items()},
+    **{(set, name): method for name, method in SET.items()},
 }

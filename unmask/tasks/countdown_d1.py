@@ -59,8 +59,7 @@ class CountdownD1(Benchmark):
 
 
 def _read(text: str) -> str | None:
-    contents = boxes(text)
-    answer = (contents[-1].strip() if contents else "") or tagged(text)
+    answer = next(boxes(text), "").strip() or tagged(text)
     if not answer:
         return None
     for command, sign in _SIGNS.items():

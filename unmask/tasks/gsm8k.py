@@ -4,7 +4,7 @@
      "answer": "It takes 2/2=<<2/2=1>>1 bolt of white fiber\\nSo the total amount of fabric is … bolts\\n#### 3"}
 
 `d1` reads the first box up to its first closing brace and compares floats: it reads `\\boxed{1,200}` as 1, and a
-negative gold is never right. `ours` reads the last box with separators and signs, and compares exactly.
+negative gold is never right. `ours` reads the number that the last box states (`quantity.py`), and compares exactly.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from unmask.tasks import quantity
 from unmask.tasks.benchmark import Benchmark, Wording, boxes, clip, grade_of, loose_boxes, tagged
 from unmask.tasks.data import Dataset
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _LOOSE = re.compile(r"-?\d+\.?\d*")
-_FRACTION = re.compile(r"(-?)\\[dt]?frac\{(-?[0-9]{1,300})\}\{(-?[0-9]{1,300})\}")
-_NUMBER = re.compile(r"(?<![\w.)}])-?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)?(?:\.[0-9]+)?(?:/[0-9]+)?")
-_DECORATION = re.compile(r"\\[$!,;: ]|[$]|\{,\}|\\text\{[^{}]*\}")
-LONGEST = 300  # digits; longer numbers are slow to compare
 
 
 @task("gsm8k")
 @dataclass(frozen=True)
 class GSM8K(Benchmark):
+    version: ClassVar[int] = 2
     sources: ClassVar[dict[str, Dataset]] = {
         split: Dataset(f"gsm8k/{split}.jsonl", "openai/gsm8k", (f"main/{split}-00000-of-00001.parquet",))
         for split in ("test", "train")
@@ -66,35 +64,12 @@ def gold(worked: str) -> str:
 
 
 def _read(text: str) -> Fraction | None:
-    for box in reversed(boxes(text)):
-        numbers = _numbers(box)
-        if numbers:
-            return numbers[0]
-    numbers = _numbers(tagged(text) or "")
-    return numbers[-1] if numbers else None
-
-
-def _numbers(text: str) -> list[Fraction]:
-    """Every number in the text: `-\\$1{,}200.50`, `3/4`, `\\frac{3}{4}`; a minus after a digit is an operator."""
-    text = _DECORATION.sub(lambda match: "," if match[0] == "{,}" else "", text.replace("−", "-"))
-    text = _FRACTION.sub(_slash, text)
-    return [number for word in _NUMBER.findall(text) if (number := _fraction(word)) is not None]
-
-
-def _slash(match: re.Match[str]) -> str:
-    sign, above, below = match.groups()
-    negative = [sign, above[:1], below[:1]].count("-") % 2
-    return f" {'-' if negative else ''}{above.lstrip('-')}/{below.lstrip('-')} "
-
-
-def _fraction(text: str) -> Fraction | None:
-    above, _, below = "".join(text.split()).replace(",", "").partition("/")
-    if not above.strip("-.") or len(text) > LONGEST:
-        return None
-    number = Fraction(above)
-    if not below:
-        return number
-    return number / int(below) if int(below) else None
+    """The number in the last box that holds a digit; without such a box, in the tag."""
+    for box in boxes(text, quantity.LONGEST):
+        if any(map(str.isdecimal, box)):
+            return quantity.stated(box)
+    content = tagged(text) or ""
+    return quantity.stated(content) or quantity.last(content)
 
 
 def _read_d1(text: str) -> float | None:

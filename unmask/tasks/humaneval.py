@@ -50,23 +50,21 @@ class HumanEval(ProgramTask):
 
     def program_test(self, problem: Problem, text: str) -> ProgramTest:
         prompt, entry, test = (problem.data[key] for key in _FIELDS)
-        helpers = listing.defined(listing.parse(prompt)) - {entry}
+        before = prompt[: prompt.rfind(f"def {entry}(")]
         return ProgramTest(
             program=_program(prompt, entry, text),
             tests=(test, f"check({entry})"),
-            names=(entry, *sorted(name for name in helpers if name in test)),
-            prelude=listing.imports(prompt),
+            names=(entry,),
+            prelude=before,  # some tests use the prompt's helpers, which the program could replace in its own process
+            before=before,
         )
 
 
 def _program(prompt: str, entry: str, text: str) -> str:
-    """The output's function after the prompt's imports and helpers, or the prompt with the output as its body."""
-    before = prompt[: prompt.rfind(f"def {entry}(")] + "\n"
+    """The program in the output, or the prompt with the output as its body."""
     code = read(text, entry) or ""
     if entry in listing.defined(listing.parse(code)):
-        return before + listing.reachable(code, entry)
-    body = code if listing.fences(text) else text[: listing.LONGEST]
-    completed = listing.head(prompt + body)
-    if len(completed.strip()) <= len(prompt.strip()):
         return code
-    return before + listing.reachable(completed, entry)
+    body = code if listing.fences(text) else listing.plain(text[: listing.LONGEST])
+    completed = listing.head(prompt + body)
+    return code if len(completed.strip()) <= len(prompt.strip()) else completed

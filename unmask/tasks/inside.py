@@ -1,6 +1,7 @@
 """What runs inside the sandbox: the program and the judge, two processes that share only two pipes.
 
-This file is sent as text to a fresh interpreter after `jail.py`, so it uses only the standard library.
+This file is sent as text to a fresh interpreter after `jail.py` and `syscalls.py`, so it uses only the standard
+library.
 
 The program's process defines the functions and answers calls. The judge's process, in its own sandbox, runs the tests:
 there a function of the program is a `Far` object that sends its arguments and receives a value, rebuilt from built-in
@@ -9,12 +10,19 @@ builtins and early exits do not influence the verdict.
 """
 
 # pyright: basic
+import __future__
+
+import ast
+import contextlib
 import json
 import os
+import signal
 import sys
+import types
 from functools import partial
 
 LONGEST = 8 << 20  # bytes of one message
+FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 _BOXES = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 
 
@@ -24,6 +32,10 @@ class EndedError(BaseException):
 
 class ForeignError(BaseException):
     """An exception in the program. Its type is not passed on: a StopIteration would end a loop of the tests."""
+
+
+class LateError(BaseException):
+    """The processor time is used up."""
 
 
 class Link:
@@ -56,6 +68,10 @@ class Link:
             return float.__float__(value)
         if isinstance(value, complex):
             return {"complex": [value.real, value.imag]}
+        if isinstance(value, getattr(sys.modules.get("fractions"), "Fraction", ())):
+            return {"fraction": [hex(value.numerator), hex(value.denominator)]}
+        if isinstance(value, getattr(sys.modules.get("decimal"), "Decimal", ())):
+            return {"decimal": str(value)}
         if isinstance(value, bytes | bytearray):
             return {"bytes": bytes(value).hex()}
         if isinstance(value, dict):
@@ -81,10 +97,24 @@ class Link:
         if kind == "kept":
             return self.kept[inside]
         return {
+            "fraction": lambda: fraction(*inside),
+            "decimal": lambda: decimal(inside),
             "int": lambda: int(inside, 16),
             "complex": lambda: complex(*inside),
             "bytes": lambda: bytes.fromhex(inside),
         }[kind]()
+
+
+def fraction(above, below):
+    from fractions import Fraction  # few programs need it
+
+    return Fraction(int(above, 16), int(below, 16))
+
+
+def decimal(text):
+    from decimal import Decimal
+
+    return Decimal(str(text))
 
 
 class Far:
@@ -115,7 +145,7 @@ def hear(link):
         if "value" in message:
             return link.decode(message["value"])
         name, text = message["error"]
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, MemoryError):
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError):
         raise EndedError("what the program said cannot be read") from None
     raise ForeignError(f"{name}: {text}")
 
@@ -131,20 +161,59 @@ def reply(link, work):
 
 def perform(job, link):
     """The program's side: run the program, send the names it defines of those the tests use, then answer calls."""
-    space = {"__name__": "program"}
-
-    def start():
-        for part in (job["program"], job["setup"]):
-            exec(compile(part, "program", "exec"), space)
-        return {name: space[name] for name in job["names"] if name in space}
-
-    reply(link, start)
+    reply(link, partial(define, job))
     while True:
         try:
             call = link.receive()
         except EndedError:
             return
         reply(link, partial(answer, link, call))
+
+
+def define(job):
+    """The program's names that the tests use, after all of it has run.
+
+    Where that raises, as a failing example after the functions would, every statement that does not raise counts.
+    """
+    seconds = job["limits"]["cpu"]
+    try:
+        with hurry(seconds / 2):
+            space = fresh(job["before"])
+            exec(compile(job["program"], "program", "exec", dont_inherit=True), space)
+    except BaseException:
+        space = fresh(job["before"])
+        for statement in statements(job["program"]):
+            with contextlib.suppress(BaseException), hurry(seconds / 10):
+                exec(statement, space)
+    exec(compile(job["setup"], "program", "exec", dont_inherit=True), space)
+    return {name: space[name] for name in job["names"] if name in space}
+
+
+def fresh(before):
+    """The names of a new module that can be imported: dataclasses and pickle look it up."""
+    module = sys.modules["program"] = types.ModuleType("program")
+    exec(compile(before, "program", "exec", dont_inherit=True), module.__dict__)
+    return module.__dict__
+
+
+def statements(program):
+    flags = compile(program, "program", "exec", dont_inherit=True).co_flags & FUTURE
+    for node in ast.parse(program).body:
+        yield compile(ast.Module([node], []), "program", "exec", flags=flags, dont_inherit=True)
+
+
+@contextlib.contextmanager
+def hurry(seconds):
+    """Raise once this much processor time is used."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def late(number, frame):
+    raise LateError("took too long")
 
 
 def answer(link, call):
@@ -157,10 +226,10 @@ def answer(link, call):
 def judge(job, link):
     """The judge's side: run the tests in order; the verdict is one line on a pipe that the program does not have."""
     space = {"__name__": "tests"}
-    note = ""
+    note, started = "", False
     try:
         exec(compile(job["prelude"], "tests", "exec"), space)
-        names = hear(link)
+        names, started = hear(link), True
         space |= {name: names[name] for name in job["names"] if name in names}  # no others: the program may send any
         for test in job["tests"]:
             note = test.strip()
@@ -169,21 +238,28 @@ def judge(job, link):
     except AssertionError as error:
         verdict = {"right": False, "note": f"a test fails: {str(error) or note}"}
     except (EndedError, ForeignError) as error:
+        started = started or isinstance(error, ForeignError)
         verdict = {"right": False, "note": str(error)}
     except BaseException as error:
         verdict = {"right": False, "note": f"{type(error).__name__}: {error}"}
     verdict["note"] = " ".join(verdict["note"].split())[:200]
+    verdict["started"] = started
     os.write(job["handles"][2], json.dumps(verdict).encode() + b"\n")
 
 
-def main(enter, limit):
-    """Both arguments come from `jail.py`, whose text precedes this one."""
+def main(enter, limit, close_doors):
+    """The arguments come from `jail.py` and `syscalls.py`, whose texts precede this one."""
     job = json.loads(sys.stdin.buffer.read())
     if job["enter"]:
-        enter(**job["enter"])
+        enter(**job["enter"], close_doors=close_doors)
+    elif sys.platform == "linux":
+        with contextlib.suppress(*([OSError] if job["weak"] else [])):
+            close_doors()
     limit(**job["limits"])
     for handle in (0, 2):
         os.dup2(1, handle)  # no input, no error output
+    for number in (signal.SIGXCPU, signal.SIGPROF):
+        signal.signal(number, late)
     link = Link(*job["handles"][:2])
     (judge if job["role"] == "judge" else perform)(job, link)
     os._exit(0)

@@ -20,12 +20,16 @@ from unmask.tasks.data import Dataset
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _REMOVED = re.compile(r"\n|\\!|\\left|\\right|\^\{\\circ\}|\^\\circ|\\\$|\\?%")
+_CHOICE = re.compile(r"[0-9}]\s{0,9}\\(?:text|mathrm|mbox)\{[^{}]{0,200}[0-9]|\b(?:or|and)\b", re.IGNORECASE)
+_BASE = re.compile(r"[0-9]_\{?[0-9]")
+_SET, _POINT = "set", "point"
 _WHOLE = re.compile(r"(-?[0-9]+)/(-?[0-9]+)")
 
 
 @task("math500")
 @dataclass(frozen=True)
 class Math500(Benchmark):
+    version: ClassVar[int] = 2
     source: ClassVar[Dataset] = Dataset("math500/test.jsonl", "HuggingFaceH4/MATH-500", ("test.jsonl",))
     wording: ClassVar[Wording] = Wording(
         "Solve the mathematics problem. Work through it step by step inside <reasoning></reasoning>, then "
@@ -55,19 +59,38 @@ class Math500(Benchmark):
         answer, marked = _read(clip(text), metric)
         if answer is None:
             return grade_of(False, None)
+        if metric == "ours" and not _alike(wanted, answer):
+            return grade_of(False, answer)
         same = normalise(answer) == normalise(wanted)
         if not same and metric == "ours" and marked:
             same = symbolic.equal(wanted, answer)
         return grade_of(same, answer)
 
 
+def _alike(gold: str, answer: str) -> bool:
+    """Whether the answer may mean the gold one, before what both comparisons overlook: a choice, a base, a set.
+
+    The normal form drops everything after a unit, and math-verify reads past a base and takes a set for a point.
+    """
+    single = "," not in gold and not _CHOICE.search(gold)
+    if (single and _CHOICE.search(answer)) or (_BASE.search(answer) and not _BASE.search(gold)):
+        return False
+    return {_SET, _POINT} != {_shape(gold), _shape(answer)}
+
+
+def _shape(text: str) -> str:
+    text = _REMOVED.sub("", text).strip("$ ")
+    if text.startswith("\\{") and text.endswith("\\}"):
+        return _SET
+    return _POINT if text.startswith("(") and text.endswith(")") and "," in text else ""
+
+
 def _read(text: str, metric: Metric) -> tuple[str | None, bool]:
     """The answer, and whether the output marked it as one: unmarked text is only compared as a string."""
-    contents = boxes(text)
-    box, tag = contents[-1].strip() if contents else "", tagged(text)
-    if box:
-        return box, True
-    if tag and (contents or metric == "ours"):
+    box, tag = next(boxes(text), None), tagged(text)
+    if box is not None and box.strip():
+        return box.strip(), True
+    if tag and (box is not None or metric == "ours"):
         return tag, True
     return text.strip() or None, False
 

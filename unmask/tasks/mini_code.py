@@ -59,6 +59,7 @@ CALLS = _calls()
 @task("mini-code")
 @dataclass(frozen=True)
 class MiniCode(Generated):
+    version: ClassVar[int] = 3
     levels: ClassVar[range] = range(1, 5)
     missing: ClassVar[str] = "no function"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from unmask.errors import UnmaskError
 from unmask.tasks import listing, sandbox
@@ -14,6 +15,8 @@ from unmask.tasks.task import Grade, Metric, Problem
 
 @dataclass(frozen=True)
 class ProgramTask(Benchmark):
+    version: ClassVar[int] = 2
+
     allow_code: bool = False  # whether to run programs that a model wrote
     sandbox: Confinement = "namespaces"  # rlimits is weaker, and the grade notes it
 
@@ -48,8 +51,15 @@ class ProgramTask(Benchmark):
 
 
 def read(text: str, entry: str | None = None) -> str | None:
-    """The program in an output; of several blocks the last that defines the entry point."""
+    """The program in an output; of several blocks the last that defines the entry point, with those it needs."""
     text = text[-listing.LONGEST :]
+    program = _find(text, entry)
+    if listing.plain(text) == text or (program is not None and listing.parse(program)):
+        return program
+    return _find(listing.plain(text), entry)
+
+
+def _find(text: str, entry: str | None) -> str | None:
     blocks = listing.fences(text)
     begin, done = text.rfind("[BEGIN]"), text.rfind("[DONE]")
     if not blocks and 0 <= begin < done:

@@ -18,6 +18,7 @@ from unmask.models import Model
 from unmask.models.checkpoint import save_folder, token_id, write_json
 from unmask.models.network import Network
 from unmask.models.text import Subwords
+from unmask.runs.files import write_whole
 from unmask.training.evaluate import tally
 from unmask.training.loop import TrainingState, resume, save, train
 from unmask.training.plot import draw_curves
@@ -116,4 +117,4 @@ def _tokenizer(recipe: Recipe, out: Path) -> Tokenizer:
 
 
 def _write_log(state: TrainingState, out: Path) -> None:
-    (out / "log.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in state.history))
+    write_whole(out / "log.jsonl", "".join(json.dumps(entry) + "\n" for entry in state.history))

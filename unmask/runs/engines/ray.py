@@ -18,6 +18,7 @@ from typing import Any
 
 from unmask import environment
 from unmask.errors import UnmaskError
+from unmask.runs.arithmetic import contrast
 from unmask.runs.batching import Batches
 from unmask.runs.job import Done, Job, failure
 from unmask.runs.record import Name
@@ -50,6 +51,8 @@ class WorkerPool:
     busy: dict[Any, tuple[Any, Job | None]] = field(default_factory=dict)  # by the pending answer
     idle: list[Any] = field(default_factory=list)
     failed_starts: int = 0
+    exact: bool = True  # whether the workers must compute to the same bit
+    first: dict[str, Any] | None = None  # the facts of the first worker
 
     def start(self) -> None:
         actor = self.new_actor()
@@ -77,7 +80,8 @@ class Ray:
             count = count_workers(self.workers, on_gpu)
             need: Any = {"num_gpus": 1} if on_gpu else {"num_cpus": 1}
             actor: Any = ray.remote(Actor).options(**need, max_restarts=0, max_task_retries=0)
-            pool = WorkerPool(lambda: actor.remote(1.0 if on_gpu else 1 / count))  # cores share their machine's memory
+            share = 1.0 if on_gpu else 1 / count  # cores share their machine's memory
+            pool = WorkerPool(lambda: actor.remote(share), exact=not on_gpu)
             try:
                 yield from _run(Queue(jobs, batches), pool, count)
             finally:
@@ -140,7 +144,8 @@ def _run(queue: Queue, pool: WorkerPool, count: int) -> Iterator[tuple[Job, Done
             raise error.cause if isinstance(error.cause, UnmaskError) else error from None
         pool.idle.append(actor)
         if job is None:
-            _check(values)
+            pool.first = pool.first or values
+            _check(values, pool.first if pool.exact else values)
             continue
         pool.failed_starts = 0
         done = Done.from_dict(values)
@@ -164,12 +169,18 @@ def _kill(actor: Any) -> None:
         ray.kill(actor)
 
 
-def _check(facts: dict[str, Any]) -> None:
+def _check(facts: dict[str, Any], first: dict[str, Any]) -> None:
     if facts["unmask"] != __version__:
         worker, version = facts["name"], facts["unmask"]
         raise UnmaskError(f"worker {worker} has unmask {version}, this is {__version__}: install the same version")
     if environment.deterministic() and not facts["deterministic"]:
         raise UnmaskError(f"worker {facts['name']} loaded torch before unmask could fix the order of summation")
+    change = contrast(first["arithmetic"], facts["arithmetic"])
+    if environment.deterministic() and change:
+        raise UnmaskError(
+            f"workers {first['name']} and {facts['name']} compute differently ({change}): "
+            "set ATEN_CPU_CAPABILITY=avx2 and the same MKL_CBWR on every machine"
+        )
 
 
 @contextlib.contextmanager

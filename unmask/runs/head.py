@@ -1,0 +1,108 @@
+"""A run's head, `run.json`: what the run is, and whether another run may go on in its folder."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import UnmaskError
+from unmask.runs.arithmetic import contrast
+from unmask.runs.files import write_whole
+from unmask.runs.record import check_format, checksum
+
+HEAD = "run.json"
+log = logging.getLogger("unmask")
+
+
+def read_head(folder: Path) -> dict[str, Any] | None:
+    path = folder / HEAD
+    try:
+        head = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise UnmaskError(f"{str(path)!r} is not JSON: it was not written by unmask, or was changed since") from None
+    if not isinstance(head, dict) or not isinstance(head.get("spec"), dict):
+        raise UnmaskError(f"{str(path)!r} does not describe a run: it has no spec")
+    signed = "checksum" in head or "checkpoints" in head["spec"]  # earlier versions wrote neither
+    if signed and head.get("checksum") != _checksum(head):
+        raise UnmaskError(f"{str(path)!r} was changed since it was written: its checksum is another")
+    check_format(head.get("format"), repr(str(folder)))
+    return head
+
+
+def write_head(folder: Path, head: dict[str, Any]) -> None:
+    signed = {**head, "checksum": _checksum(head)}
+    write_whole(folder / HEAD, json.dumps(signed, ensure_ascii=False, indent=1) + "\n")
+
+
+def _checksum(head: dict[str, Any]) -> str:
+    """Of everything else in the head."""
+    return checksum({key: value for key, value in head.items() if key != "checksum"})
+
+
+def agree(folder: Path, head: dict[str, Any], begun: bool) -> dict[str, Any]:
+    """The head the run began with; this one where nothing is recorded yet."""
+    stored = read_head(folder)
+    if stored is None or not begun:
+        write_head(folder, head)
+        return head
+    spec = json.loads(json.dumps(head["spec"]))  # tuples are lists on the disk
+    if _asked(stored["spec"]) != _asked(spec):
+        raise UnmaskError(
+            f"{str(folder)!r} holds another run ({difference(_asked(stored['spec']), _asked(spec))}): "
+            "choose another folder, or ask for the same run"
+        )
+    for model, checkpoint in zip(spec.get("models", ()), spec.get("checkpoints", ()), strict=False):
+        if learn(folder, stored, model, checkpoint):
+            log.warning("%s does not say which weights of %s it began with: these are noted now", folder, model)
+    change = contrast(stored["arithmetic"], head["arithmetic"]) if "arithmetic" in stored else ""
+    if stored.get("deterministic") and change:
+        log.warning("%s was begun with other arithmetic (%s): the last digits of scores may differ", folder, change)
+    return stored
+
+
+def learn(folder: Path, head: dict[str, Any], model: str, checkpoint: dict[str, Any] | None) -> bool:
+    """Refuse another checkpoint than the run's; note one that is not noted yet, and tell whether that was done."""
+    spec = head["spec"]
+    known = spec.setdefault("checkpoints", [None] * len(spec["models"]))
+    place = spec["models"].index(model)
+    if checkpoint is None or known[place] == checkpoint:
+        return False
+    if known[place] is not None:
+        raise UnmaskError(
+            f"{str(folder)!r} was begun with another checkpoint of {model} "
+            f"({difference(known[place], checkpoint)}): choose another folder, or put the old one back"
+        )
+    known[place] = checkpoint
+    write_head(folder, head)
+    return True
+
+
+def _asked(spec: dict[str, Any]) -> dict[str, Any]:
+    """A spec without what the machine answered to it."""
+    return {key: value for key, value in spec.items() if key != "checkpoints"}
+
+
+def difference(stored: dict[str, Any], spec: dict[str, Any]) -> str:
+    """In words: how a stored spec and a new one differ."""
+    keys = [key for key in dict.fromkeys([*stored, *spec]) if stored.get(key) != spec.get(key)]
+    return "; ".join(f"{key}: {_contrast(stored.get(key), spec.get(key))}" for key in keys)
+
+
+def _contrast(stored: Any, value: Any) -> str:
+    if isinstance(stored, list) and isinstance(value, list):
+        removed, added = [x for x in stored if x not in value], [x for x in value if x not in stored]
+        if removed or added:
+            stored, value = removed or "nothing more", added or "nothing more"
+    return f"{_short(stored)} there, {_short(value)} here"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    return str(value) if len(str(value)) <= 200 else str(value)[:199] + "…"
