@@ -23,7 +23,7 @@ ABLATION = {
     "score-block": ("the paper's block score", "search(likelihood=block)"),
     "score-two": ("two combs instead of two and three", "search(likelihood=interleaved(combs=2))"),
     "random-masks": ("random masks instead of combs", "search(likelihood=random-masks(ratio=0.5, n=5))"),
-    "short-blocks": ("blocks of 32", "search(block=32)"),
+    "short-blocks": ("half as long blocks", "search(block={half})"),
     "careless": ("sure=0.9", "search(sure=0.9)"),
     "all-choices": ("plausible=0.01", "search(plausible=0.01)"),
     "few-choices": ("plausible=0.3", "search(plausible=0.3)"),
@@ -52,7 +52,7 @@ def methods(setup: Setup, length: int) -> list[Method]:
             for share, rows in shares.items()
         ),
         *(
-            Method(name, label, spec.format(block=block) if "{" in spec else spec)
+            Method(name, label, spec.format(block=block, half=max(1, block // 2)))
             for name, (label, spec) in ABLATION.items()
         ),
     ]
