@@ -9,6 +9,7 @@ import torch
 
 from unmask.core import Denoiser
 from unmask.errors import UnmaskError, nearest
+from unmask.models.block_causal import make_network
 from unmask.models.hub import SETTINGS, is_hub_id, snapshot
 from unmask.models.manifest import read_length, read_manifest
 from unmask.models.memory import check_fits, choose_device, choose_dtype
@@ -83,7 +84,7 @@ def load_folder(
     check_fits(name or str(path), manifest.shape, wanted, chosen)
     module = empty(manifest.shape, chosen, wanted)
     fill(module, manifest.family, shards)
-    denoiser = Network(module, manifest.mask_id, manifest.family.shifted)
+    denoiser = make_network(module, manifest.mask_id, manifest.family.shifted)
     return Model(name or folder.resolve().name, denoiser, manifest.text, manifest.eos, manifest.length)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError, nearest
-from unmask.models.family import Config, Family, class_names, family
+from unmask.models.config import Config, class_names
+from unmask.models.family import Family, family
 from unmask.models.text import Subwords, flat_ids, read_json, read_text
 from unmask.models.transformer import Shape
 

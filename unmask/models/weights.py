@@ -12,7 +12,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from unmask.errors import UnmaskError
-from unmask.models.family import Family, Weight
+from unmask.models.family import Family
+from unmask.models.names import Weight
 from unmask.models.text import read_json
 from unmask.models.transformer import Shape, Transformer
 
@@ -78,8 +79,7 @@ def fill(module: Transformer, family: Family, shards: Shards) -> None:
         parameters = dict(module.named_parameters())
         with torch.no_grad():
             for weight in sorted(wanted, key=lambda weight: place[weight.name]):
-                rows = parameters[weight.parameter][weight.start : weight.start + weight.shape[0]]
-                copy(rows, files[place[weight.name]].get_tensor(weight.name))
+                copy(weight.rows(parameters), files[place[weight.name]].get_tensor(weight.name))
 
 
 def copy(target: Tensor, source: Tensor) -> None:
