@@ -1,0 +1,221 @@
+"""The exact cache of block-causal networks: keys and values of finished blocks, each stored once.
+
+The keys and values of a block depend only on the tokens up to its end. They are stored under those tokens, and every
+row that begins with them shares them: beams, samples, candidates with different futures. A question computes the
+blocks that it asks about and, once, the blocks before them that no earlier question has needed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unmask.core import Beliefs, Canvas, Kept, Wrapper
+from unmask.core.shapes import Columns, Float, PerRow
+from unmask.models.block_causal import BlockCausal, Laid, lay
+from unmask.models.graphs import Window
+from unmask.models.network import BUCKET, CHUNK
+
+SPARE = 4  # beginnings of texts are remembered for this many times the rows of a question, the latest first
+BYTES = 8  # of a token
+_VERSIONS = count()
+
+
+class Page:
+    """Keys and values of one block, (layer, 2, head, pos, dim)."""
+
+    def __init__(self, kv: Tensor):
+        self.kv = kv
+
+
+class Part(NamedTuple):
+    """A stretch of a row, of whole blocks. Equal parts have equal hidden states."""
+
+    before: bytes  # the tokens up to its start
+    inside: bytes  # and from there to its end
+    start: int  # its first position
+    stop: int
+    length: int  # of the row
+    whole: int  # of the row as the network is given it, filled up
+
+    @property
+    def size(self) -> int:
+        """Without what fills the row up."""
+        return min(self.stop, self.length) - self.start
+
+
+class Loaded(NamedTuple):
+    """Rows of keys and values in which everything before a question's parts is filled in."""
+
+    befores: list[bytes]
+    kv: Float[Tensor, "layer 2 row head whole dim"]
+    version: int
+
+
+class ExactlyCached(Wrapper):
+    """The network's own beliefs, for fewer positions. On a CPU in float32 they are equal to the bit."""
+
+    def __init__(self, network: BlockCausal):
+        super().__init__(network)
+        self.network = network
+        self.pages: WeakValueDictionary[tuple[int, bytes], Page] = WeakValueDictionary()  # by parent and tokens
+        self.begun: OrderedDict[bytes, tuple[Page, ...]] = OrderedDict()  # by the tokens that they hold
+        self.blank: OrderedDict[Part, Tensor] = OrderedDict()  # hidden states of parts that were all masks
+        self.loaded: Loaded | None = None
+        self.most = 0  # rows of a question so far
+
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        del kept
+        places = self.network.read_at(canvas, at) - canvas.pad[:, None]
+        self.most = max(self.most, len(canvas))
+        computed = torch.zeros_like(canvas.pad)
+        hidden: Tensor | None = None
+        for laid in lay(canvas):
+            states, first, cost = self._read(laid, places[laid.rows])
+            asked = (places[laid.rows] - first[:, None])[:, :, None].expand(-1, -1, states.shape[-1])
+            part = states.gather(1, asked)
+            hidden = part.new_empty(*at.shape, part.shape[-1]) if hidden is None else hidden
+            hidden[laid.rows], computed[laid.rows] = part, cost
+        assert hidden is not None
+        self._forget()
+        return self.network.beliefs(hidden, computed)
+
+    def _read(self, laid: Laid, places: Columns) -> tuple[Tensor, PerRow, PerRow]:
+        """Hidden states of every row's part, the part's first position, and the positions computed for the row."""
+        parts = self._parts(laid, places)
+        cost = self._settle(laid, parts)
+        distinct = {part: row for row, part in reversed(list(enumerate(parts)))}  # with the first row that has it
+        new = {part: row for part, row in distinct.items() if part not in self.blank}
+        states = dict(zip(new, self._compute(laid, list(new), list(new.values())), strict=True))
+        for part, row in new.items():
+            cost[row] += part.size
+            if part.inside == self._masks(part):
+                self.blank[part] = states[part].clone()
+        widest = max(part.stop - part.start for part in parts)
+        rows = [states[part] if part in states else self.blank[part] for part in parts]
+        stacked = torch.stack([F.pad(row, (0, 0, 0, widest - len(row))) if len(row) < widest else row for row in rows])
+        first = torch.tensor([part.start for part in parts], device=places.device)
+        return stacked, first, torch.tensor(cost, device=places.device)
+
+    def _parts(self, laid: Laid, places: Columns) -> list[Part]:
+        """From the first to the last block that each row asks about. Reading the tokens waits for the device."""
+        block, whole = self.network.block_size, laid.tokens.shape[1]
+        ends = torch.stack([places.amin(1), places.amax(1), laid.length], dim=1)
+        table = torch.cat([ends, laid.tokens], dim=1).cpu().numpy()
+        parts = []
+        for first, last, length in table[:, :3].tolist():
+            tokens = table[len(parts), 3:]
+            start, stop = first // block * block, min(whole, (last // block + 1) * block)
+            parts.append(Part(tokens[:start].tobytes(), tokens[start:stop].tobytes(), start, stop, length, whole))
+        return parts
+
+    def _masks(self, part: Part) -> bytes:
+        return torch.full((part.stop - part.start,), self.mask_id).numpy().tobytes()
+
+    def _settle(self, laid: Laid, parts: Sequence[Part]) -> list[int]:
+        """Compute the blocks before each part that are not there yet; how many positions that took, by row."""
+        cost, missing = [0] * len(parts), {}
+        for row, part in enumerate(parts):
+            if part.before in self.begun:
+                self.begun.move_to_end(part.before)
+                continue
+            chain = self._chain(part.before)
+            start = len(chain) * self.network.block_size
+            self.begun[part.before] = chain  # the rest of it follows
+            if start < part.start:
+                cost[row] = part.start - start
+                before, inside = part.before[: start * BYTES], part.before[start * BYTES :]
+                self.begun.setdefault(before, chain)
+                missing[part._replace(before=before, inside=inside, start=start, stop=part.start)] = row
+        for numbers in _alike(missing):
+            some = [list(missing)[number] for number in numbers]
+            _, kv = self._forward(laid, some, [missing[part] for part in some], steady=False)
+            for part, keys in zip(some, kv.unbind(2), strict=True):
+                self._store(part, keys)
+        return cost
+
+    def _chain(self, tokens: bytes) -> tuple[Page, ...]:
+        """The pages of as many blocks, from the first on, as there are."""
+        chain: list[Page] = []
+        for inside in self._blocks(tokens):
+            page = self.pages.get((id(chain[-1]) if chain else 0, inside))
+            if page is None:
+                break
+            chain.append(page)
+        return tuple(chain)
+
+    def _blocks(self, tokens: bytes) -> list[bytes]:
+        width = self.network.block_size * BYTES
+        return [tokens[start : start + width] for start in range(0, len(tokens), width)]
+
+    def _store(self, part: Part, kv: Float[Tensor, "layer 2 head whole dim"]) -> None:
+        chain = list(self.begun[part.before])
+        for number, inside in enumerate(self._blocks(part.inside)):
+            start = part.start + number * self.network.block_size
+            page = Page(kv[..., start : start + self.network.block_size, :].clone())
+            page = self.pages.setdefault((id(chain[-1]) if chain else 0, inside), page)
+            chain.append(page)
+        self.begun[part.before + part.inside] = tuple(chain)
+
+    def _compute(self, laid: Laid, parts: Sequence[Part], rows: Sequence[int]) -> list[Tensor]:
+        """Hidden states of each part, all blocks before which are there."""
+        states: dict[int, Tensor] = {}
+        for numbers in _alike(parts):
+            some = [parts[number] for number in numbers]
+            hidden, _ = self._forward(laid, some, [rows[number] for number in numbers], steady=True)
+            states |= zip(numbers, hidden, strict=True)
+        return [states[number] for number in range(len(parts))]
+
+    def _forward(self, laid: Laid, parts: Sequence[Part], rows: Sequence[int], steady: bool) -> tuple[Tensor, Tensor]:
+        """Hidden states of parts of one size, (part, pos, width), and the keys and values of their rows.
+
+        A steady question comes again: its keys and values are then those of a captured graph.
+        """
+        device, size = self.device, parts[0].stop - parts[0].start
+        start, index = (torch.tensor(numbers, device=device) for numbers in ([part.start for part in parts], rows))
+        columns = start[:, None] + torch.arange(size, device=device)
+        if device.type == "cpu":  # products of a few rows are summed in another order
+            columns = torch.cat([columns, columns[:, -1:].expand(-1, -size % BUCKET)], dim=1)
+        real = laid.real
+        tokens = laid.tokens[index].gather(1, columns)
+        window = Window(tokens, columns, columns, None if real is None else real[index])
+        kv, version = self._load(parts)
+        if steady and self.network.graphs.fit(window):
+            hidden = self.network.graphs(kv, torch.arange(len(parts), device=device), window, version)
+        else:
+            hidden = self.network.module(tokens, columns, window.real, kv.__getitem__, columns)
+        return hidden[:, :size], kv
+
+    def _load(self, parts: Sequence[Part]) -> tuple[Tensor, tuple[str, int]]:
+        """Rows of keys and values with the pages before each part; nothing is copied for the same rows again."""
+        befores = [part.before for part in parts]
+        if self.loaded is None or self.loaded.befores != befores or self.loaded.kv.shape[4] != parts[0].whole:
+            module = self.network.module
+            kv = module.embed.weight.new_zeros(module.shape.room(len(parts), parts[0].whole))
+            for row, part in enumerate(parts):
+                if part.start:
+                    kv[:, :, row, :, : part.start] = torch.cat([page.kv for page in self.begun[part.before]], dim=3)
+            self.loaded = Loaded(befores, kv, next(_VERSIONS))
+        return self.loaded.kv, ("exact", self.loaded.version)
+
+    def _forget(self) -> None:
+        """Pages go with the last beginning that holds them."""
+        for memory in (self.begun, self.blank):
+            while len(memory) > SPARE * self.most:
+                memory.popitem(last=False)
+
+
+def _alike(parts: Iterable[Part]) -> list[list[int]]:
+    """The numbers of parts of one size, as many together as go through the network at a time."""
+    sizes: dict[int, list[int]] = {}
+    for number, part in enumerate(parts):
+        sizes.setdefault(part.stop - part.start, []).append(number)
+    chunks = ((numbers, max(1, CHUNK // size)) for size, numbers in sizes.items())
+    return [numbers[start : start + many] for numbers, many in chunks for start in range(0, len(numbers), many)]
