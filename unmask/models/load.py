@@ -11,7 +11,7 @@ from unmask.core import Denoiser
 from unmask.errors import UnmaskError, nearest
 from unmask.models.block_causal import make_network
 from unmask.models.hub import SETTINGS, is_hub_id, snapshot
-from unmask.models.manifest import read_length, read_manifest
+from unmask.models.manifest import read_block, read_length, read_manifest
 from unmask.models.memory import check_fits, choose_device, choose_dtype
 from unmask.models.model import Model, model
 from unmask.models.network import Network
@@ -53,6 +53,12 @@ def default_length(name: str | Path, revision: str | None = None) -> int:
     if folder is None:
         return model.make(str(name)).load(torch.device("cpu"), None).default_length
     return read_length(folder)
+
+
+def default_block(name: str | Path) -> int | None:
+    """The block of a block-causal checkpoint, read from its small files; None for every other model."""
+    folder = checkpoint_folder(name)
+    return None if folder is None else read_block(folder)
 
 
 def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path | None:

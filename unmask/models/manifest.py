@@ -42,6 +42,12 @@ def read_length(folder: Path) -> int:
     return _length(generation, find_family(config, folder))
 
 
+def read_block(folder: Path) -> int | None:
+    """Only the positions per block of a block-causal model: no tokenizer is read."""
+    config, _ = _configs(folder)
+    return find_family(config, folder).shape(config).block
+
+
 def find_family(config: Config, folder: Path) -> Family:
     families = {name: family.make(name) for name in family}
     matching = [name for name in families if families[name].matches(config)]
@@ -62,7 +68,8 @@ def find_family(config: Config, folder: Path) -> Family:
 
 
 def _configs(folder: Path) -> tuple[Config, Config]:
-    return read_json(folder / "config.json"), read_json(folder / "generation_config.json", {})
+    config = {**read_json(folder / "config.json"), "_folder": str(folder.absolute())}  # its name may tell the family
+    return config, read_json(folder / "generation_config.json", {})
 
 
 def _length(generation: Config, kind: Family) -> int:

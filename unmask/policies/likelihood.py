@@ -115,7 +115,7 @@ def score_blocks(
     logps = predict(_joined(rows, completions), groups, likelihood.start(step.span))
     fresh: dict[int, Tensor] = {}
     for group, logp in zip(groups, logps, strict=True):
-        blocks = [slot // step.size for slot in range(rows.length)[group.counted]]
+        blocks = [(slot + step.lead) // step.size for slot in range(rows.length)[group.counted]]
         parts = logp.split([len(list(part)) for _, part in groupby(blocks)], dim=1)
         for block, part in zip(dict.fromkeys(blocks), parts, strict=True):
             mean = part.sum(1).unflatten(0, (-1, len(rows))).mean(0)

@@ -79,7 +79,7 @@ class Generation:
         ]
         chosen = choose(self.decoding.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
         masks = prompt.ids.count(self.model.denoiser.mask_id) + self.decoding.length
-        settings = {"model": self.model.name, **self.decoding.record(masks)}
+        settings = {"model": self.model.name, **self.decoding.record(masks, self.model)}
         best, spec, seed = rows[chosen], settings["decoder"], settings["seed"]
         output = Output(prompt.text, best.text, best.score, tuple(rows), chosen, decoded.cost, spec, seed, settings)
         return replace(output, trace=self._trace(prompt, recorder, output)) if recorder else output
