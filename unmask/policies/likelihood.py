@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.core import Rows, Step
+from unmask.core import Decoder, Rows, Step
 from unmask.core.shapes import AtFloat, Columns, Float, Int
 from unmask.errors import UnmaskError
 from unmask.registry import Registry
@@ -104,6 +104,19 @@ class LeaveOut(Likelihood):
         firsts = range(current.start, current.stop, self.group)
         parts = [slice(first, min(first + self.group, current.stop)) for first in firsts]
         return [Hidden(part, part) for part in parts]
+
+
+def blind_likelihood(decoder: object) -> str | None:
+    """The likelihood of a decoder, or of one inside it, that hides whole blocks and shows nothing but the future.
+
+    A block-causal model sees no future: there `block` equals `future-masked`.
+    """
+    for value in vars(decoder).values():
+        if isinstance(value, Block | FutureMasked):
+            return likelihood.spec(value)
+        if isinstance(value, Decoder) and (name := blind_likelihood(value)):
+            return name
+    return None
 
 
 def score_blocks(

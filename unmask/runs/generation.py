@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 
-from unmask.core import Canvas, Decoded, Frame, Watch, decode, stream
+from unmask.core import Canvas, Decoded, Frame, Watch, block_size, decode, stream
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.policies.choice import choose
+from unmask.policies.likelihood import blind_likelihood
 from unmask.runs.decoding import Decoding
 from unmask.runs.output import FinalRow, Output, answer_text, filled_text, partial_text
 from unmask.runs.prompt import EncodedPrompt
 from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 
 Key = Callable[[str], str]
+log = logging.getLogger("unmask")
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,11 @@ class Generation:
 
     def __post_init__(self) -> None:
         self.decoding.denoiser(self.model)  # a model without the chosen cache is refused before any work
+        if block_size(self.model.denoiser) and (name := blind_likelihood(self.decoding.decoder)):
+            say_once(
+                f"{self.model.name} is block-causal and sees no future: there the likelihood {name} equals future-masked "
+                "and says little of a candidate; choose likelihood=interleaved, or best-of, which scores the path"
+            )
 
     def canvas(self, prompts: Sequence[EncodedPrompt]) -> Canvas:
         denoiser, ids = self.model.denoiser, [prompt.ids for prompt in prompts]
@@ -99,6 +108,11 @@ class Generation:
         texts = [row.text for row in output.rows]
         end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": asdict(output.cost)}
         return Trace(header, recorder.steps, end)
+
+
+@cache
+def say_once(sentence: str) -> None:
+    log.warning(sentence)
 
 
 def in_batches(
