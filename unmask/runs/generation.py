@@ -34,7 +34,7 @@ class Generation:
         self.decoding.denoiser(self.model)  # a model without the chosen cache is refused before any work
         if block_size(self.model.denoiser) and (name := blind_likelihood(self.decoding.decoder)):
             say_once(
-                f"{self.model.name} is block-causal and sees no future: there the likelihood {name} equals future-masked "
+                f"{self.model.name} is block-causal and sees no future: the likelihood {name} is future-masked there, "
                 "and says little of a candidate; choose likelihood=interleaved, or best-of, which scores the path"
             )
 
