@@ -126,10 +126,9 @@ def test_look_alikes_are_told_apart(tmp_path: Path):
 def test_a_known_mask_serves_where_nobody_names_one_and_a_contradiction_is_refused(tmp_path: Path):
     folder = folder_of(tmp_path / "checkpoint", "sdar")
     config = json.loads((folder / "config.json").read_text())
-    for wrong in (5, True):
-        (folder / "config.json").write_text(json.dumps({**config, "mask_token_id": wrong}))
-        with pytest.raises(UnmaskError, match="different masks"):
-            read_manifest(folder)
+    (folder / "config.json").write_text(json.dumps({**config, "mask_token_id": 5}))
+    with pytest.raises(UnmaskError, match="different masks, 5 and 319"):
+        read_manifest(folder)
     del config["mask_token_id"]
     (folder / "config.json").write_text(json.dumps(config))
     assert read_manifest(folder).mask_id == 319  # the tokenizer has the family's mask

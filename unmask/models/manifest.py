@@ -80,16 +80,16 @@ def _length(generation: Config, kind: Family) -> int:
     return length if isinstance(length, int) and not isinstance(length, bool) and length > 0 else kind.length
 
 
-def _mask_id(configs: list[Config], text: Subwords, kind: Family, shape: Shape) -> Any:
+def _mask_id(configs: list[Config], text: Subwords, kind: Family, shape: Shape) -> int:
     """What config and tokenizer say, which must agree; where they say nothing, what the family is known to use."""
     stated = [*(config.get("mask_token_id") for config in configs), text.id(text.specials.get("mask_token"))]
-    ids = [number for number in (*stated, text.id(kind.mask)) if number is not None]
-    for number in ids[1:]:
-        if number != ids[0] or isinstance(ids[0], bool):
-            raise UnmaskError(
-                f"the checkpoint names different masks, {shown(ids[0])} and {shown(number)}: "
-                "make mask_token_id in config.json and mask_token in tokenizer_config.json agree"
-            )
+    named = [_check_id("mask_token_id", number, shape) for number in stated if number is not None]
+    ids = list(dict.fromkeys([*named, *([] if (known := text.id(kind.mask)) is None else [known])]))
+    if len(ids) > 1:
+        raise UnmaskError(
+            f"the checkpoint names different masks, {' and '.join(map(str, ids))}: "
+            "make mask_token_id in config.json and mask_token in tokenizer_config.json agree"
+        )
     if not ids and kind.mask_id is not None and shape.vocab == kind.published.vocab:
         ids = [kind.mask_id]
     if not ids:
@@ -101,10 +101,8 @@ def _mask_id(configs: list[Config], text: Subwords, kind: Family, shape: Shape) 
     return ids[0]
 
 
-def _check_special(mask_id: Any, text: Subwords, kind: Family) -> None:
+def _check_special(mask_id: int, text: Subwords, kind: Family) -> None:
     """A mask that ordinary text can contain is another token than was meant."""
-    if not isinstance(mask_id, int) or not 0 <= mask_id < 2**31:
-        return  # refused by its range
     token = text.tokenizer.id_to_token(mask_id)
     if token is not None and token != kind.mask and mask_id not in text.tokenizer.get_added_tokens_decoder():
         raise UnmaskError(
