@@ -37,6 +37,11 @@ class Experts:
         return width * (self.count + 3 * (self.count * self.hidden + self.shared)) + self.count * self.bias
 
 
+def groups(dtype: torch.dtype) -> bool:
+    """Whether a GPU has grouped products of this dtype. The loop waits for the device, and fits into no graph."""
+    return dtype == torch.bfloat16
+
+
 class Mixture(nn.Module):
     def __init__(self, width: int, experts: Experts):
         super().__init__()
@@ -54,7 +59,7 @@ class Mixture(nn.Module):
         chosen, weight = self.route(flat)
         expert, order = chosen.flatten().sort(stable=True)
         sent = flat[order // self.experts.chosen]
-        through = self._grouped(sent, expert) if x.is_cuda else self._looped(sent, expert)
+        through = self._grouped(sent, expert) if x.is_cuda and groups(x.dtype) else self._looped(sent, expert)
         back = torch.empty_like(through).index_copy(0, order, through).unflatten(0, chosen.shape)
         mixed = (back.to(weight.dtype) * weight[:, :, None]).sum(1).to(x.dtype)
         if self.experts.shared:
@@ -83,8 +88,8 @@ class Mixture(nn.Module):
     def _grouped(self, sent: Float[Tensor, "sent width"], expert: Int[Tensor, " sent"]) -> Tensor:
         """Positions sorted by expert, all experts in one product; nothing waits for the device."""
         ends = torch.searchsorted(expert, torch.arange(self.experts.count, device=sent.device), right=True).int()
-        gate, up = torch._grouped_mm(sent, self.gate_up.transpose(1, 2), offs=ends).chunk(2, dim=-1)
-        return torch._grouped_mm(F.silu(gate) * up, self.down.transpose(1, 2), offs=ends)
+        gate, up = F.grouped_mm(sent, self.gate_up.transpose(1, 2), offs=ends).chunk(2, dim=-1)
+        return F.grouped_mm(F.silu(gate) * up, self.down.transpose(1, 2), offs=ends)
 
     def _looped(self, sent: Float[Tensor, "sent width"], expert: Int[Tensor, " sent"]) -> Tensor:
         through = torch.empty_like(sent)

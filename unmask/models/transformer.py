@@ -129,7 +129,10 @@ class Layer(nn.Module):
         q, k = rotate(qk, turn).split([heads, kv], dim=1)
         if held is not None and columns is not None:
             k, v = keep(held, columns, k, v)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=kv != heads)
+        shared = heads // kv
+        if shared > 1 and mask is not None and q.is_cuda:  # no fused kernel takes both a mask and shared keys
+            k, v, shared = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1), 1
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=shared > 1)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
 
