@@ -224,9 +224,10 @@ class Rows:
 
 
 def leads_of(canvas: Canvas, block: int | None) -> list[int | None]:
-    """Of each row, the given positions of the block in which its answer begins; None for masks inside a prompt."""
+    """Of each row, the given positions of the block in which its masks begin; None where they have gaps."""
     if block is None:
         return [None] * len(canvas)
-    whole = ~canvas.masked[:, : canvas.start].any(1)
-    first = torch.where(whole, (canvas.start - canvas.pad) % block, -1)
-    return [lead if lead >= 0 else None for lead in first.tolist()]
+    first = canvas.masked.byte().argmax(1)
+    whole = canvas.masked.sum(1) == canvas.width - first
+    leads = torch.where(whole, (first - canvas.pad) % block, -1)
+    return [lead if lead >= 0 else None for lead in leads.tolist()]

@@ -7,6 +7,7 @@ blocks that it asks about and, once, the blocks before them that no earlier ques
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -70,6 +71,7 @@ class ExactlyCached(Wrapper):
         self.blank: OrderedDict[Part, Tensor] = OrderedDict()  # hidden states of parts that were all masks
         self.loaded: Loaded | None = None
         self.most = 0  # rows of a question so far
+        self.mask = network.mask_id.to_bytes(BYTES, sys.byteorder)
 
     def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
         del kept
@@ -91,16 +93,18 @@ class ExactlyCached(Wrapper):
         """Hidden states of every row's part, the part's first position, and the positions computed for the row."""
         parts = self._parts(laid, places)
         cost = self._settle(laid, parts)
-        distinct = {part: row for row, part in reversed(list(enumerate(parts)))}  # with the first row that has it
-        new = {part: row for part, row in distinct.items() if part not in self.blank}
+        new: dict[Part, int] = {}  # with the first row that asks about it
+        for row, part in enumerate(parts):
+            if part not in self.blank:
+                new.setdefault(part, row)
         states = dict(zip(new, self._compute(laid, list(new), list(new.values())), strict=True))
         for part, row in new.items():
             cost[row] += part.size
-            if part.inside == self._masks(part):
+            if part.inside == self.mask * (part.stop - part.start):
                 self.blank[part] = states[part].clone()
-        widest = max(part.stop - part.start for part in parts)
         rows = [states[part] if part in states else self.blank[part] for part in parts]
-        stacked = torch.stack([F.pad(row, (0, 0, 0, widest - len(row))) if len(row) < widest else row for row in rows])
+        widest = max(map(len, rows))
+        stacked = torch.stack([F.pad(row, (0, 0, 0, widest - len(row))) for row in rows])
         first = torch.tensor([part.start for part in parts], device=places.device)
         return stacked, first, torch.tensor(cost, device=places.device)
 
@@ -116,27 +120,23 @@ class ExactlyCached(Wrapper):
             parts.append(Part(tokens[:start].tobytes(), tokens[start:stop].tobytes(), start, stop, length, whole))
         return parts
 
-    def _masks(self, part: Part) -> bytes:
-        return torch.full((part.stop - part.start,), self.mask_id).numpy().tobytes()
-
     def _settle(self, laid: Laid, parts: Sequence[Part]) -> list[int]:
         """Compute the blocks before each part that are not there yet; how many positions that took, by row."""
         cost, missing = [0] * len(parts), {}
         for row, part in enumerate(parts):
             if part.before in self.begun:
                 self.begun.move_to_end(part.before)
-                continue
-            chain = self._chain(part.before)
-            start = len(chain) * self.network.block_size
-            self.begun[part.before] = chain  # the rest of it follows
-            if start < part.start:
-                cost[row] = part.start - start
+            elif part.before not in missing:
+                chain = self._chain(part.before)
+                start = len(chain) * self.network.block_size
                 before, inside = part.before[: start * BYTES], part.before[start * BYTES :]
-                self.begun.setdefault(before, chain)
-                missing[part._replace(before=before, inside=inside, start=start, stop=part.start)] = row
-        for numbers in _alike(missing):
-            some = [list(missing)[number] for number in numbers]
-            _, kv = self._forward(laid, some, [missing[part] for part in some], steady=False)
+                self.begun[before] = chain
+                cost[row] = part.start - start
+                missing[part.before] = row, Part(before, inside, start, part.start, part.start, part.whole)
+        left = [entry for entry in missing.values() if entry[1].inside]
+        for numbers in _alike([part for _, part in left]):
+            rows, some = zip(*(left[number] for number in numbers), strict=True)
+            _, kv = self._forward(laid, some, rows, steady=False)
             for part, keys in zip(some, kv.unbind(2), strict=True):
                 self._store(part, keys)
         return cost

@@ -111,7 +111,7 @@ def blind_likelihood(decoder: object) -> str | None:
 
     A block-causal model sees no future: there `block` equals `future-masked`.
     """
-    for value in vars(decoder).values():
+    for value in getattr(decoder, "__dict__", {}).values():
         if isinstance(value, Block | FutureMasked):
             return likelihood.spec(value)
         if isinstance(value, Decoder) and (name := blind_likelihood(value)):

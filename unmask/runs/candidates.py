@@ -122,7 +122,7 @@ class Study:
         decoding, model = self.generation.decoding, self.generation.model
         canvas, search = self.generation.canvas(prompts), self.decoder
         session = Session(search, model.denoiser, canvas, decoding.seed, decoding.adapter(model))
-        schedule = Schedule.plan(decoding.length, search.block, search.steps)
+        schedule = session.rows.plan(search.block, search.steps)
         steps = list(schedule)
         zeros = canvas.logp.new_zeros(len(canvas) * search.beams, schedule.blocks)
         scores: BlockScores = dict.fromkeys(LIKELIHOODS, zeros)

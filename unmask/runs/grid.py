@@ -54,7 +54,7 @@ class Grid:
     def cells(self) -> list[Cell]:
         """Without repetition, however a decoder was spelt."""
         cells = product(self.models, self.tasks, self.decoders, self.lengths)
-        blocks = {name: default_block(name) for name in self.models}
+        blocks = {name: _block(name) for name in self.models}
         return list(dict.fromkeys(Cell(m, t, resolved(d, length, blocks[m]), length) for m, t, d, length in cells))
 
     def decoding_of(self, cell: Cell, seed: int) -> Decoding:
@@ -87,7 +87,7 @@ class Grid:
 
     def _resolved(self) -> list[str]:
         """The decoders as the cells have them."""
-        blocks = dict.fromkeys(map(default_block, self.models))
+        blocks = dict.fromkeys(map(_block, self.models))
         every = product(blocks, self.decoders, self.lengths)
         return [resolved(spec, length, block) for block, spec, length in every]
 
@@ -137,6 +137,14 @@ def make_grid(
 def resolved(spec: str, length: int, block: int | None = None) -> str:
     """The decoder with its defaults written out, for a block-causal model with its blocks."""
     return decoder.spec(fit(decoder.make(spec), block, length).resolved(length))
+
+
+def _block(name: str) -> int | None:
+    """Of a block-causal model. One that cannot be read here is refused where it runs."""
+    try:
+        return default_block(name)
+    except UnmaskError:
+        return None
 
 
 def _shared_length(names: Sequence[str]) -> int:

@@ -63,6 +63,11 @@ class LLaDA2(LLaDAMoE):
     )
     length = 256
 
+    def matches(self, config: Config) -> bool:
+        """Copies of 2.1 have a model type of their own, and the same layers."""
+        renamed = config.get("model_type") == "llada21_moe"
+        return super().matches({**config, "model_type": self.model_type} if renamed else config)
+
     def shape(self, config: Config) -> Shape:
         for key in ("use_bias", "use_qk_norm"):
             if config.get(key) is None:  # the published class has biases then
