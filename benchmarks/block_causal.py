@@ -21,10 +21,8 @@ from unmask.bench.cases import Plan, Sizes
 from unmask.bench.subject import Subject
 from unmask.models.memory import format_bytes
 
-SHAPES = {
-    "dream-reasoner": ("plain-path", "path-exact", "ots-exact", "ots-exact-compiled"),
-    "llada2": ("plain-path", "path-exact", "ots-exact"),
-}
+SHAPES = ("dream-reasoner", "llada2")
+CONTENDERS = ("plain-path", "path-exact", "ots-exact")
 
 
 def main() -> None:
@@ -34,20 +32,20 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--limit", type=float, default=70.0, help="start no run of a shape after this many seconds")
+    parser.add_argument("--compiled", action="store_true", help="also with compiled layers, which takes a minute more")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     began, results = time.monotonic(), {}
-    for family, contenders in SHAPES.items():
-        results[family] = measure(f"{family}-{given.size}", contenders, given, began)
+    for family in SHAPES:
+        results[family] = measure(f"{family}-{given.size}", given, began)
         if given.out:
             given.out.write_text(json.dumps(results, indent=1))
     for family, result in results.items():
         show(family, result)
 
 
-def measure(shape: str, contenders: tuple[str, ...], given: argparse.Namespace, began: float) -> dict[str, Any]:
-    if given.device == "cpu":
-        contenders = tuple(name for name in contenders if not name.endswith("compiled"))
+def measure(shape: str, given: argparse.Namespace, began: float) -> dict[str, Any]:
+    contenders = (*CONTENDERS, "ots-exact-compiled") if given.compiled else CONTENDERS
     sizes = Sizes(prompt=160, length=given.length, temperature=1.0)
     subject = Subject.of_shape(shape, given.device, None)
 
