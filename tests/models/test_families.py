@@ -28,6 +28,11 @@ BLOCK = 4
 NEW = sorted(set(families) - {"llada", "dream"})
 
 
+def quick(names: list[str], slow: set[str]) -> list:
+    """Families whose layers another one has too are tried with the slow tests."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in names]
+
+
 def small(family: str, **changes) -> Shape:
     shape = random_shape(family, "nano")
     block = None if shape.block is None else BLOCK
@@ -47,7 +52,7 @@ def canvas_of(lengths: list[int], masks: int, denoiser: Denoiser, seed: int = 0)
     return Canvas.blank(prompts, masks, denoiser.mask_id)
 
 
-@pytest.mark.parametrize("family", sorted(LIBRARY))
+@pytest.mark.parametrize("family", quick(sorted(LIBRARY), slow={"a2d-qwen2", "a2d-qwen3", "dream-reasoner"}))
 def test_the_forward_is_the_librarys_under_the_familys_mask(family: str, tmp_path: Path):
     shape = small(family)
     folder = folder_of(tmp_path / "checkpoint", family, shape)
@@ -151,7 +156,9 @@ def by_blocks(logits_of, prompt: list[int], length: int, mask: int, block: int, 
     return x.tolist()
 
 
-@pytest.mark.parametrize("family", ["sdar", "dream-reasoner", "stable-diffcoder", "a2d-qwen2-bd3lm"])
+@pytest.mark.parametrize(
+    "family", quick(["sdar", "dream-reasoner", "stable-diffcoder", "a2d-qwen2-bd3lm"], slow={"dream-reasoner", "sdar"})
+)
 def test_greedy_decoding_is_the_published_loop(family: str, tmp_path: Path):
     shape = small(family)
     folder = folder_of(tmp_path / "checkpoint", family, shape, seed=2)

@@ -230,6 +230,7 @@ def test_classes_that_are_not_names(copy_of: Callable[[str], Path]):
     assert load_folder(folder).name == "llada"
 
 
+@pytest.mark.slow
 def test_the_command_answers_with_one_sentence_and_code_2(
     copy_of: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
