@@ -68,12 +68,12 @@ def reference(folder: Path, family: str, shape: Shape) -> torch.nn.Module:
         key = "intermediate_size" if config is OlmoeConfig else "moe_intermediate_size"
         sizes[key] = shape.experts.hidden
         weights = _stacked(weights, shape)
-    made = module(config(**sizes))
-    missing, unexpected = made.load_state_dict(weights, strict=False)
+    built = module(config(**sizes))
+    missing, unexpected = built.load_state_dict(weights, strict=False)
     assert not unexpected
     assert set(missing) == ({"lm_head.weight"} if shape.tied else set())
-    made.tie_weights()
-    return made.eval()
+    built.tie_weights()
+    return built.eval()
 
 
 def _stacked(weights: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:

@@ -48,11 +48,11 @@ def run(spec: str, model: Denoiser, prompts: list[list[int]], length: int = LENG
 
 
 def same(first: list[Decoded], second: list[Decoded]) -> None:
-    for one, two in zip(first, second, strict=True):
-        width = one.canvas.width - int(one.canvas.pad[0])
+    for left, right in zip(first, second, strict=True):
+        width = left.canvas.width - int(left.canvas.pad[0])
         for name in ("tokens", "logp", "order"):
-            assert torch.equal(getattr(one.canvas, name)[:, -width:], getattr(two.canvas, name)[:, -width:])
-        assert one.score == two.score
+            assert torch.equal(getattr(left.canvas, name)[:, -width:], getattr(right.canvas, name)[:, -width:])
+        assert left.score == right.score
 
 
 QUICK = ["low-confidence", "order-token-search(beams=2, block=3, temperature=1, likelihood=interleaved(combs=2))"]
@@ -64,8 +64,8 @@ def test_every_decoder_writes_the_same_bytes_with_and_without_it(spec: str):
     prompts = [*PROMPTS[:2], [1, 23, 5, 23, 23, 6]]  # 23 is the mask: gaps
     plain, kept = run(spec, network, prompts), run(spec, cached(network), prompts)
     same(plain, kept)
-    assert all(two.cost.positions <= one.cost.positions for one, two in zip(plain, kept, strict=True))
-    assert [one.cost.rows for one in plain] == [two.cost.rows for two in kept]
+    assert all(right.cost.positions <= left.cost.positions for left, right in zip(plain, kept, strict=True))
+    assert [left.cost.rows for left in plain] == [right.cost.rows for right in kept]
 
 
 @pytest.mark.slow
@@ -141,9 +141,9 @@ def test_graphs_change_nothing(spec: str, monkeypatch: pytest.MonkeyPatch):
     network.graphs = Graphs(network.module, repeatable)
     replayed, plain = run(spec, cached(network), PROMPTS), run(spec, NETWORKS["sdar"], PROMPTS)
     assert network.graphs.made
-    for one, two in zip(replayed, plain, strict=True):
-        assert torch.equal(one.canvas.tokens, two.canvas.tokens)
-        assert one.score == [pytest.approx(score, abs=1e-4) for score in two.score]
+    for left, right in zip(replayed, plain, strict=True):
+        assert torch.equal(left.canvas.tokens, right.canvas.tokens)
+        assert left.score == [pytest.approx(score, abs=1e-4) for score in right.score]
 
 
 def test_blocks_are_counted_from_position_0_with_the_prompts_end_in_the_first():

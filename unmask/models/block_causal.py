@@ -1,6 +1,6 @@
 """Block-causal networks: a position sees its own block and all earlier ones, blocks counted from position 0.
 
-Rows are laid out from position 0 on and filled up at their ends, so that a column is a position. What a block says
+Rows are layout out from position 0 on and filled up at their ends, so that a column is a position. What a block says
 depends on nothing that comes after it.
 """
 
@@ -22,7 +22,7 @@ def make_network(module: Transformer, mask_id: int, shifted: bool = False) -> Ne
 
 
 @dataclass(frozen=True)
-class Laid:
+class Layout:
     """Rows of a canvas that go through the network together, each from its own position 0 on."""
 
     rows: Int[Tensor, " row"]  # their numbers in the canvas
@@ -37,17 +37,17 @@ class Laid:
         return torch.arange(self.tokens.shape[1], device=self.length.device) < self.length[:, None]
 
 
-def lay(canvas: Canvas) -> list[Laid]:
+def layouts(canvas: Canvas) -> list[Layout]:
     """On a GPU all rows together; on a CPU by their own padded length: a row has the same bytes in any batch."""
     length = canvas.width - canvas.pad
     if canvas.tokens.device.type != "cpu":
         rows = torch.arange(len(canvas), device=length.device)
-        return [Laid(rows, _shifted(canvas, rows, canvas.width), length, not canvas.ragged)]
+        return [Layout(rows, _shifted(canvas, rows, canvas.width), length, not canvas.ragged)]
     widths = [-(-count // BUCKET) * BUCKET for count in length.tolist()]
     parts = []
     for width in sorted(set(widths)):
         rows = torch.tensor([row for row, own in enumerate(widths) if own == width])
-        parts.append(Laid(rows, _shifted(canvas, rows, width), length[rows], full=False))
+        parts.append(Layout(rows, _shifted(canvas, rows, width), length[rows], full=False))
     return parts
 
 
@@ -68,13 +68,13 @@ class BlockCausal(Network):
     def hidden(self, canvas: Canvas, at: Columns) -> Float[Tensor, "row at width"]:
         out = self.module.embed.weight.new_empty(*at.shape, self.module.shape.width)
         places = at - canvas.pad[:, None]
-        for laid in lay(canvas):
-            size = max(1, CHUNK // laid.tokens.shape[1])
-            parts = [self.module(some.tokens, None, some.real) for some in _split(laid, size)]
-            out[laid.rows] = take(torch.cat(parts), places[laid.rows])
+        for layout in layouts(canvas):
+            size = max(1, CHUNK // layout.tokens.shape[1])
+            parts = [self.module(some.tokens, None, some.real) for some in _split(layout, size)]
+            out[layout.rows] = take(torch.cat(parts), places[layout.rows])
         return out
 
 
-def _split(laid: Laid, size: int) -> list[Laid]:
-    parts = zip(laid.rows.split(size), laid.tokens.split(size), laid.length.split(size), strict=True)
-    return [Laid(*part, laid.full) for part in parts]
+def _split(layout: Layout, size: int) -> list[Layout]:
+    parts = zip(layout.rows.split(size), layout.tokens.split(size), layout.length.split(size), strict=True)
+    return [Layout(*part, layout.full) for part in parts]

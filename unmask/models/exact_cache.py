@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unmask.core import Beliefs, Canvas, Kept, Wrapper
 from unmask.core.shapes import Columns, Float, PerRow
-from unmask.models.block_causal import BlockCausal, Laid, lay
+from unmask.models.block_causal import BlockCausal, Layout, layouts
 from unmask.models.graphs import Window
 from unmask.models.network import BUCKET, CHUNK
 
@@ -67,7 +67,7 @@ class ExactlyCached(Wrapper):
         super().__init__(network)
         self.network = network
         self.pages: WeakValueDictionary[tuple[int, bytes], Page] = WeakValueDictionary()  # by parent and tokens
-        self.begun: OrderedDict[bytes, tuple[Page, ...]] = OrderedDict()  # by the tokens that they hold
+        self.beginnings: OrderedDict[bytes, tuple[Page, ...]] = OrderedDict()  # by the tokens that they hold
         self.blank: OrderedDict[Part, Tensor] = OrderedDict()  # hidden states of parts that were all masks
         self.loaded: Loaded | None = None
         self.most = 0  # rows of a question so far
@@ -79,25 +79,25 @@ class ExactlyCached(Wrapper):
         self.most = max(self.most, len(canvas))
         computed = torch.zeros_like(canvas.pad)
         hidden: Tensor | None = None
-        for laid in lay(canvas):
-            states, first, cost = self._read(laid, places[laid.rows])
-            asked = (places[laid.rows] - first[:, None])[:, :, None].expand(-1, -1, states.shape[-1])
+        for layout in layouts(canvas):
+            states, first, cost = self._read(layout, places[layout.rows])
+            asked = (places[layout.rows] - first[:, None])[:, :, None].expand(-1, -1, states.shape[-1])
             part = states.gather(1, asked)
             hidden = part.new_empty(*at.shape, part.shape[-1]) if hidden is None else hidden
-            hidden[laid.rows], computed[laid.rows] = part, cost
+            hidden[layout.rows], computed[layout.rows] = part, cost
         assert hidden is not None
         self._forget()
         return self.network.beliefs(hidden, computed)
 
-    def _read(self, laid: Laid, places: Columns) -> tuple[Tensor, PerRow, PerRow]:
+    def _read(self, layout: Layout, places: Columns) -> tuple[Tensor, PerRow, PerRow]:
         """Hidden states of every row's part, the part's first position, and the positions computed for the row."""
-        parts = self._parts(laid, places)
-        cost = self._settle(laid, parts)
+        parts = self._parts(layout, places)
+        cost = self._settle(layout, parts)
         new: dict[Part, int] = {}  # with the first row that asks about it
         for row, part in enumerate(parts):
             if part not in self.blank:
                 new.setdefault(part, row)
-        states = dict(zip(new, self._compute(laid, list(new), list(new.values())), strict=True))
+        states = dict(zip(new, self._compute(layout, list(new), list(new.values())), strict=True))
         for part, row in new.items():
             cost[row] += part.size
             if part.inside == self.mask * (part.stop - part.start):
@@ -108,11 +108,11 @@ class ExactlyCached(Wrapper):
         first = torch.tensor([part.start for part in parts], device=places.device)
         return stacked, first, torch.tensor(cost, device=places.device)
 
-    def _parts(self, laid: Laid, places: Columns) -> list[Part]:
+    def _parts(self, layout: Layout, places: Columns) -> list[Part]:
         """From the first to the last block that each row asks about. Reading the tokens waits for the device."""
-        block, whole = self.network.block_size, laid.tokens.shape[1]
-        ends = torch.stack([places.amin(1), places.amax(1), laid.length], dim=1)
-        table = torch.cat([ends, laid.tokens], dim=1).cpu().numpy()
+        block, whole = self.network.block_size, layout.tokens.shape[1]
+        ends = torch.stack([places.amin(1), places.amax(1), layout.length], dim=1)
+        table = torch.cat([ends, layout.tokens], dim=1).cpu().numpy()
         parts = []
         for first, last, length in table[:, :3].tolist():
             tokens = table[len(parts), 3:]
@@ -120,23 +120,23 @@ class ExactlyCached(Wrapper):
             parts.append(Part(tokens[:start].tobytes(), tokens[start:stop].tobytes(), start, stop, length, whole))
         return parts
 
-    def _settle(self, laid: Laid, parts: Sequence[Part]) -> list[int]:
+    def _settle(self, layout: Layout, parts: Sequence[Part]) -> list[int]:
         """Compute the blocks before each part that are not there yet; how many positions that took, by row."""
         cost, missing = [0] * len(parts), {}
         for row, part in enumerate(parts):
-            if part.before in self.begun:
-                self.begun.move_to_end(part.before)
+            if part.before in self.beginnings:
+                self.beginnings.move_to_end(part.before)
             elif part.before not in missing:
                 chain = self._chain(part.before)
                 start = len(chain) * self.network.block_size
                 before, inside = part.before[: start * BYTES], part.before[start * BYTES :]
-                self.begun[before] = chain
+                self.beginnings[before] = chain
                 cost[row] = part.start - start
                 missing[part.before] = row, Part(before, inside, start, part.start, part.start, part.whole)
         left = [entry for entry in missing.values() if entry[1].inside]
         for numbers in _alike([part for _, part in left]):
             rows, some = zip(*(left[number] for number in numbers), strict=True)
-            _, kv = self._forward(laid, some, rows, steady=False)
+            _, kv = self._forward(layout, some, rows, steady=False)
             for part, keys in zip(some, kv.unbind(2), strict=True):
                 self._store(part, keys)
         return cost
@@ -156,24 +156,26 @@ class ExactlyCached(Wrapper):
         return [tokens[start : start + width] for start in range(0, len(tokens), width)]
 
     def _store(self, part: Part, kv: Float[Tensor, "layer 2 head whole dim"]) -> None:
-        chain = list(self.begun[part.before])
+        chain = list(self.beginnings[part.before])
         for number, inside in enumerate(self._blocks(part.inside)):
             start = part.start + number * self.network.block_size
             page = Page(kv[..., start : start + self.network.block_size, :].clone())
             page = self.pages.setdefault((id(chain[-1]) if chain else 0, inside), page)
             chain.append(page)
-        self.begun[part.before + part.inside] = tuple(chain)
+        self.beginnings[part.before + part.inside] = tuple(chain)
 
-    def _compute(self, laid: Laid, parts: Sequence[Part], rows: Sequence[int]) -> list[Tensor]:
+    def _compute(self, layout: Layout, parts: Sequence[Part], rows: Sequence[int]) -> list[Tensor]:
         """Hidden states of each part, all blocks before which are there."""
         states: dict[int, Tensor] = {}
         for numbers in _alike(parts):
             some = [parts[number] for number in numbers]
-            hidden, _ = self._forward(laid, some, [rows[number] for number in numbers], steady=True)
+            hidden, _ = self._forward(layout, some, [rows[number] for number in numbers], steady=True)
             states |= zip(numbers, hidden, strict=True)
         return [states[number] for number in range(len(parts))]
 
-    def _forward(self, laid: Laid, parts: Sequence[Part], rows: Sequence[int], steady: bool) -> tuple[Tensor, Tensor]:
+    def _forward(
+        self, layout: Layout, parts: Sequence[Part], rows: Sequence[int], steady: bool
+    ) -> tuple[Tensor, Tensor]:
         """Hidden states of parts of one size, (part, pos, width), and the keys and values of their rows.
 
         A steady question comes again: its keys and values are then those of a captured graph.
@@ -183,8 +185,8 @@ class ExactlyCached(Wrapper):
         columns = start[:, None] + torch.arange(size, device=device)
         if device.type == "cpu":  # products of a few rows are summed in another order
             columns = torch.cat([columns, columns[:, -1:].expand(-1, -size % BUCKET)], dim=1)
-        real = laid.real
-        tokens = laid.tokens[index].gather(1, columns)
+        real = layout.real
+        tokens = layout.tokens[index].gather(1, columns)
         window = Window(tokens, columns, columns, None if real is None else real[index])
         kv, version = self._load(parts)
         if steady and self.network.graphs.fit(window):
@@ -201,13 +203,15 @@ class ExactlyCached(Wrapper):
             kv = module.embed.weight.new_zeros(module.shape.room(len(parts), parts[0].whole))
             for row, part in enumerate(parts):
                 if part.start:
-                    kv[:, :, row, :, : part.start] = torch.cat([page.kv for page in self.begun[part.before]], dim=3)
+                    kv[:, :, row, :, : part.start] = torch.cat(
+                        [page.kv for page in self.beginnings[part.before]], dim=3
+                    )
             self.loaded = Loaded(befores, kv, next(_VERSIONS))
         return self.loaded.kv, ("exact", self.loaded.version)
 
     def _forget(self) -> None:
         """Pages go with the last beginning that holds them."""
-        for memory in (self.begun, self.blank):
+        for memory in (self.beginnings, self.blank):
             while len(memory) > SPARE * self.most:
                 memory.popitem(last=False)
 
