@@ -1,6 +1,6 @@
 """Block-causal networks: a position sees its own block and all earlier ones, blocks counted from position 0.
 
-Rows are layout out from position 0 on and filled up at their ends, so that a column is a position. What a block says
+Rows are packed out from position 0 on and filled up at their ends, so that a column is a position. What a block says
 depends on nothing that comes after it.
 """
 
@@ -22,7 +22,7 @@ def make_network(module: Transformer, mask_id: int, shifted: bool = False) -> Ne
 
 
 @dataclass(frozen=True)
-class Layout:
+class PackedRows:
     """Rows of a canvas that go through the network together, each from its own position 0 on."""
 
     rows: Int[Tensor, " row"]  # their numbers in the canvas
@@ -37,17 +37,17 @@ class Layout:
         return torch.arange(self.tokens.shape[1], device=self.length.device) < self.length[:, None]
 
 
-def layouts(canvas: Canvas) -> list[Layout]:
+def packed_rows(canvas: Canvas) -> list[PackedRows]:
     """On a GPU all rows together; on a CPU by their own padded length: a row has the same bytes in any batch."""
     length = canvas.width - canvas.pad
     if canvas.tokens.device.type != "cpu":
         rows = torch.arange(len(canvas), device=length.device)
-        return [Layout(rows, _shifted(canvas, rows, canvas.width), length, not canvas.ragged)]
+        return [PackedRows(rows, _shifted(canvas, rows, canvas.width), length, not canvas.ragged)]
     widths = [-(-count // BUCKET) * BUCKET for count in length.tolist()]
     parts = []
     for width in sorted(set(widths)):
         rows = torch.tensor([row for row, own in enumerate(widths) if own == width])
-        parts.append(Layout(rows, _shifted(canvas, rows, width), length[rows], full=False))
+        parts.append(PackedRows(rows, _shifted(canvas, rows, width), length[rows], full=False))
     return parts
 
 
@@ -68,13 +68,13 @@ class BlockCausal(Network):
     def hidden(self, canvas: Canvas, at: Columns) -> Float[Tensor, "row at width"]:
         out = self.module.embed.weight.new_empty(*at.shape, self.module.shape.width)
         places = at - canvas.pad[:, None]
-        for layout in layouts(canvas):
-            size = max(1, CHUNK // layout.tokens.shape[1])
-            parts = [self.module(some.tokens, None, some.real) for some in _split(layout, size)]
-            out[layout.rows] = take(torch.cat(parts), places[layout.rows])
+        for packed in packed_rows(canvas):
+            size = max(1, CHUNK // packed.tokens.shape[1])
+            parts = [self.module(some.tokens, None, some.real) for some in _split(packed, size)]
+            out[packed.rows] = take(torch.cat(parts), places[packed.rows])
         return out
 
 
-def _split(layout: Layout, size: int) -> list[Layout]:
-    parts = zip(layout.rows.split(size), layout.tokens.split(size), layout.length.split(size), strict=True)
-    return [Layout(*part, layout.full) for part in parts]
+def _split(packed: PackedRows, size: int) -> list[PackedRows]:
+    parts = zip(packed.rows.split(size), packed.tokens.split(size), packed.length.split(size), strict=True)
+    return [PackedRows(*part, packed.full) for part in parts]

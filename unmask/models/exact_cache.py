@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unmask.core import Beliefs, Canvas, Kept, Wrapper
 from unmask.core.shapes import Columns, Float, PerRow
-from unmask.models.block_causal import BlockCausal, Layout, layouts
+from unmask.models.block_causal import BlockCausal, PackedRows, packed_rows
 from unmask.models.graphs import Window
 from unmask.models.network import BUCKET, CHUNK
 
@@ -36,8 +36,8 @@ class Page:
         self.kv = kv
 
 
-class Part(NamedTuple):
-    """A stretch of a row, of whole blocks. Equal parts have equal hidden states."""
+class Stretch(NamedTuple):
+    """A stretch of a row, of whole blocks. Equal stretches have equal hidden states."""
 
     before: bytes  # the tokens up to its start
     inside: bytes  # and from there to its end
@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """Rows of keys and values in which everything before a question's parts is filled in."""
+    """Rows of keys and values in which everything before a question's stretches is filled in."""
 
     befores: list[bytes]
     kv: Float[Tensor, "layer 2 row head whole dim"]
@@ -68,7 +68,7 @@ class ExactlyCached(Wrapper):
         self.network = network
         self.pages: WeakValueDictionary[tuple[int, bytes], Page] = WeakValueDictionary()  # by parent and tokens
         self.beginnings: OrderedDict[bytes, tuple[Page, ...]] = OrderedDict()  # by the tokens that they hold
-        self.blank: OrderedDict[Part, Tensor] = OrderedDict()  # hidden states of parts that were all masks
+        self.blank: OrderedDict[Stretch, Tensor] = OrderedDict()  # hidden states of stretches that were all masks
         self.loaded: Loaded | None = None
         self.most = 0  # rows of a question so far
         self.mask = network.mask_id.to_bytes(BYTES, sys.byteorder)
@@ -79,66 +79,71 @@ class ExactlyCached(Wrapper):
         self.most = max(self.most, len(canvas))
         computed = torch.zeros_like(canvas.pad)
         hidden: Tensor | None = None
-        for layout in layouts(canvas):
-            states, first, cost = self._read(layout, places[layout.rows])
-            asked = (places[layout.rows] - first[:, None])[:, :, None].expand(-1, -1, states.shape[-1])
-            part = states.gather(1, asked)
-            hidden = part.new_empty(*at.shape, part.shape[-1]) if hidden is None else hidden
-            hidden[layout.rows], computed[layout.rows] = part, cost
+        for packed in packed_rows(canvas):
+            states, first, cost = self._read(packed, places[packed.rows])
+            asked = (places[packed.rows] - first[:, None])[:, :, None].expand(-1, -1, states.shape[-1])
+            taken = states.gather(1, asked)
+            hidden = taken.new_empty(*at.shape, taken.shape[-1]) if hidden is None else hidden
+            hidden[packed.rows], computed[packed.rows] = taken, cost
         assert hidden is not None
         self._forget()
         return self.network.beliefs(hidden, computed)
 
-    def _read(self, layout: Layout, places: Columns) -> tuple[Tensor, PerRow, PerRow]:
-        """Hidden states of every row's part, the part's first position, and the positions computed for the row."""
-        parts = self._parts(layout, places)
-        cost = self._settle(layout, parts)
-        new: dict[Part, int] = {}  # with the first row that asks about it
-        for row, part in enumerate(parts):
-            if part not in self.blank:
-                new.setdefault(part, row)
-        states = dict(zip(new, self._compute(layout, list(new), list(new.values())), strict=True))
-        for part, row in new.items():
-            cost[row] += part.size
-            if part.inside == self.mask * (part.stop - part.start):
-                self.blank[part] = states[part].clone()
-        rows = [states[part] if part in states else self.blank[part] for part in parts]
+    def _read(self, packed: PackedRows, places: Columns) -> tuple[Tensor, PerRow, PerRow]:
+        """Hidden states of every row's stretch, its first position, and the positions computed for the row."""
+        stretches = self._stretches(packed, places)
+        cost = self._settle(packed, stretches)
+        new: dict[Stretch, int] = {}  # with the first row that asks about it
+        for row, stretch in enumerate(stretches):
+            if stretch not in self.blank:
+                new.setdefault(stretch, row)
+        states = dict(zip(new, self._compute(packed, list(new), list(new.values())), strict=True))
+        for stretch, row in new.items():
+            cost[row] += stretch.size
+            if stretch.inside == self.mask * (stretch.stop - stretch.start):
+                self.blank[stretch] = states[stretch].clone()
+        rows = [states[stretch] if stretch in states else self.blank[stretch] for stretch in stretches]
         widest = max(map(len, rows))
         stacked = torch.stack([F.pad(row, (0, 0, 0, widest - len(row))) for row in rows])
-        first = torch.tensor([part.start for part in parts], device=places.device)
+        first = torch.tensor([stretch.start for stretch in stretches], device=places.device)
         return stacked, first, torch.tensor(cost, device=places.device)
 
-    def _parts(self, layout: Layout, places: Columns) -> list[Part]:
+    def _stretches(self, packed: PackedRows, places: Columns) -> list[Stretch]:
         """From the first to the last block that each row asks about. Reading the tokens waits for the device."""
-        block, whole = self.network.block_size, layout.tokens.shape[1]
-        ends = torch.stack([places.amin(1), places.amax(1), layout.length], dim=1)
-        table = torch.cat([ends, layout.tokens], dim=1).cpu().numpy()
-        parts = []
+        block, whole = self.network.block_size, packed.tokens.shape[1]
+        ends = torch.stack([places.amin(1), places.amax(1), packed.length], dim=1)
+        table = torch.cat([ends, packed.tokens], dim=1).cpu().numpy()
+        stretches = []
         for first, last, length in table[:, :3].tolist():
-            tokens = table[len(parts), 3:]
+            tokens = table[len(stretches), 3:]
             start, stop = first // block * block, min(whole, (last // block + 1) * block)
-            parts.append(Part(tokens[:start].tobytes(), tokens[start:stop].tobytes(), start, stop, length, whole))
-        return parts
+            stretches.append(
+                Stretch(tokens[:start].tobytes(), tokens[start:stop].tobytes(), start, stop, length, whole)
+            )
+        return stretches
 
-    def _settle(self, layout: Layout, parts: Sequence[Part]) -> list[int]:
-        """Compute the blocks before each part that are not there yet; how many positions that took, by row."""
-        cost, missing = [0] * len(parts), {}
-        for row, part in enumerate(parts):
-            if part.before in self.beginnings:
-                self.beginnings.move_to_end(part.before)
-            elif part.before not in missing:
-                chain = self._chain(part.before)
+    def _settle(self, packed: PackedRows, stretches: Sequence[Stretch]) -> list[int]:
+        """Compute the blocks before each stretch that are not there yet; how many positions that took, by row."""
+        cost, missing = [0] * len(stretches), {}
+        for row, stretch in enumerate(stretches):
+            if stretch.before in self.beginnings:
+                self.beginnings.move_to_end(stretch.before)
+            elif stretch.before not in missing:
+                chain = self._chain(stretch.before)
                 start = len(chain) * self.network.block_size
-                before, inside = part.before[: start * BYTES], part.before[start * BYTES :]
+                before, inside = stretch.before[: start * BYTES], stretch.before[start * BYTES :]
                 self.beginnings[before] = chain
-                cost[row] = part.start - start
-                missing[part.before] = row, Part(before, inside, start, part.start, part.start, part.whole)
+                cost[row] = stretch.start - start
+                missing[stretch.before] = (
+                    row,
+                    Stretch(before, inside, start, stretch.start, stretch.start, stretch.whole),
+                )
         left = [entry for entry in missing.values() if entry[1].inside]
-        for numbers in _alike([part for _, part in left]):
+        for numbers in _alike([stretch for _, stretch in left]):
             rows, some = zip(*(left[number] for number in numbers), strict=True)
-            _, kv = self._forward(layout, some, rows, steady=False)
-            for part, keys in zip(some, kv.unbind(2), strict=True):
-                self._store(part, keys)
+            _, kv = self._forward(packed, some, rows, steady=False)
+            for stretch, keys in zip(some, kv.unbind(2), strict=True):
+                self._store(stretch, keys)
         return cost
 
     def _chain(self, tokens: bytes) -> tuple[Page, ...]:
@@ -155,56 +160,58 @@ class ExactlyCached(Wrapper):
         width = self.network.block_size * BYTES
         return [tokens[start : start + width] for start in range(0, len(tokens), width)]
 
-    def _store(self, part: Part, kv: Float[Tensor, "layer 2 head whole dim"]) -> None:
-        chain = list(self.beginnings[part.before])
-        for number, inside in enumerate(self._blocks(part.inside)):
-            start = part.start + number * self.network.block_size
+    def _store(self, stretch: Stretch, kv: Float[Tensor, "layer 2 head whole dim"]) -> None:
+        chain = list(self.beginnings[stretch.before])
+        for number, inside in enumerate(self._blocks(stretch.inside)):
+            start = stretch.start + number * self.network.block_size
             page = Page(kv[..., start : start + self.network.block_size, :].clone())
             page = self.pages.setdefault((id(chain[-1]) if chain else 0, inside), page)
             chain.append(page)
-        self.beginnings[part.before + part.inside] = tuple(chain)
+        self.beginnings[stretch.before + stretch.inside] = tuple(chain)
 
-    def _compute(self, layout: Layout, parts: Sequence[Part], rows: Sequence[int]) -> list[Tensor]:
-        """Hidden states of each part, all blocks before which are there."""
+    def _compute(self, packed: PackedRows, stretches: Sequence[Stretch], rows: Sequence[int]) -> list[Tensor]:
+        """Hidden states of each stretch, all blocks before which are there."""
         states: dict[int, Tensor] = {}
-        for numbers in _alike(parts):
-            some = [parts[number] for number in numbers]
-            hidden, _ = self._forward(layout, some, [rows[number] for number in numbers], steady=True)
+        for numbers in _alike(stretches):
+            some = [stretches[number] for number in numbers]
+            hidden, _ = self._forward(packed, some, [rows[number] for number in numbers], steady=True)
             states |= zip(numbers, hidden, strict=True)
-        return [states[number] for number in range(len(parts))]
+        return [states[number] for number in range(len(stretches))]
 
     def _forward(
-        self, layout: Layout, parts: Sequence[Part], rows: Sequence[int], steady: bool
+        self, packed: PackedRows, stretches: Sequence[Stretch], rows: Sequence[int], steady: bool
     ) -> tuple[Tensor, Tensor]:
-        """Hidden states of parts of one size, (part, pos, width), and the keys and values of their rows.
+        """Hidden states of stretches of one size, (stretch, pos, width), and the keys and values of their rows.
 
         A steady question comes again: its keys and values are then those of a captured graph.
         """
-        device, size = self.device, parts[0].stop - parts[0].start
-        start, index = (torch.tensor(numbers, device=device) for numbers in ([part.start for part in parts], rows))
+        device, size = self.device, stretches[0].stop - stretches[0].start
+        start, index = (
+            torch.tensor(numbers, device=device) for numbers in ([stretch.start for stretch in stretches], rows)
+        )
         columns = start[:, None] + torch.arange(size, device=device)
         if device.type == "cpu":  # products of a few rows are summed in another order
             columns = torch.cat([columns, columns[:, -1:].expand(-1, -size % BUCKET)], dim=1)
-        real = layout.real
-        tokens = layout.tokens[index].gather(1, columns)
+        real = packed.real
+        tokens = packed.tokens[index].gather(1, columns)
         window = Window(tokens, columns, columns, None if real is None else real[index])
-        kv, version = self._load(parts)
+        kv, version = self._load(stretches)
         if steady and self.network.graphs.fit(window):
-            hidden = self.network.graphs(kv, torch.arange(len(parts), device=device), window, version)
+            hidden = self.network.graphs(kv, torch.arange(len(stretches), device=device), window, version)
         else:
             hidden = self.network.module(tokens, columns, window.real, kv.__getitem__, columns)
         return hidden[:, :size], kv
 
-    def _load(self, parts: Sequence[Part]) -> tuple[Tensor, tuple[str, int]]:
-        """Rows of keys and values with the pages before each part; nothing is copied for the same rows again."""
-        befores = [part.before for part in parts]
-        if self.loaded is None or self.loaded.befores != befores or self.loaded.kv.shape[4] != parts[0].whole:
+    def _load(self, stretches: Sequence[Stretch]) -> tuple[Tensor, tuple[str, int]]:
+        """Rows of keys and values with the pages before each stretch; nothing is copied for the same rows again."""
+        befores = [stretch.before for stretch in stretches]
+        if self.loaded is None or self.loaded.befores != befores or self.loaded.kv.shape[4] != stretches[0].whole:
             module = self.network.module
-            kv = module.embed.weight.new_zeros(module.shape.room(len(parts), parts[0].whole))
-            for row, part in enumerate(parts):
-                if part.start:
-                    kv[:, :, row, :, : part.start] = torch.cat(
-                        [page.kv for page in self.beginnings[part.before]], dim=3
+            kv = module.embed.weight.new_zeros(module.shape.room(len(stretches), stretches[0].whole))
+            for row, stretch in enumerate(stretches):
+                if stretch.start:
+                    kv[:, :, row, :, : stretch.start] = torch.cat(
+                        [page.kv for page in self.beginnings[stretch.before]], dim=3
                     )
             self.loaded = Loaded(befores, kv, next(_VERSIONS))
         return self.loaded.kv, ("exact", self.loaded.version)
@@ -216,10 +223,10 @@ class ExactlyCached(Wrapper):
                 memory.popitem(last=False)
 
 
-def _alike(parts: Iterable[Part]) -> list[list[int]]:
-    """The numbers of parts of one size, as many together as go through the network at a time."""
+def _alike(stretches: Iterable[Stretch]) -> list[list[int]]:
+    """The numbers of stretches of one size, as many together as go through the network at a time."""
     sizes: dict[int, list[int]] = {}
-    for number, part in enumerate(parts):
-        sizes.setdefault(part.stop - part.start, []).append(number)
+    for number, stretch in enumerate(stretches):
+        sizes.setdefault(stretch.stop - stretch.start, []).append(number)
     chunks = ((numbers, max(1, CHUNK // size)) for size, numbers in sizes.items())
     return [numbers[start : start + many] for numbers, many in chunks for start in range(0, len(numbers), many)]
