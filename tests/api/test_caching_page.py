@@ -12,7 +12,10 @@ from unmask.cli import main
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "caching.md"
 
 
-def test_the_page_about_caching_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_the_page_about_caching_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert {kind for kind, _ in blocks} == {"sh", "python"}
     for kind, block in blocks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from unmask.bench.analysis import SAVINGS, power, ratio, spread
 from unmask.bench.benchmark_run import BenchmarkRun
 from unmask.bench.cases import Plan, Sizes, read_sweep
-from unmask.bench.contenders import CONTENDERS, choose
+from unmask.bench.contenders import CONTENDERS, choose, fitting
 from unmask.bench.measurement import Measurement
 from unmask.bench.subject import Subject
 from unmask.errors import UnmaskError
@@ -22,7 +23,7 @@ from unmask.models import load
 from unmask.models.random_weights import random_denoiser, random_shape, shape_names
 
 CPU = torch.device("cpu")
-USUAL = choose((), CPU)
+USUAL = fitting(choose((), CPU), block_causal=False)
 SMALL = Sizes(problems=2, prompt=5, length=8, block=4, beams=2)
 
 
@@ -253,3 +254,16 @@ def test_a_shape_that_does_not_fit_in_memory_is_refused_early(monkeypatch):
     with pytest.raises(UnmaskError, match=r"llada-8b needs about .* GB"):
         random_denoiser("llada-8b", "cpu", "float32")
     assert "llada-8b" in shape_names()
+
+
+@pytest.mark.slow
+def test_a_block_causal_shape_is_measured_with_its_exact_cache():
+    names = fitting(choose((), CPU), block_causal=True)
+    assert {"path-exact", "ots-exact"} <= set(names)
+    assert not any(CONTENDERS[name].kind == "approximate" for name in names)
+    subject = Subject.of_shape("sdar-nano", "cpu", "float32")
+    chosen = ("plain-path", "plain-ots", "path-exact", "ots-exact")
+    results = BenchmarkRun(Plan(replace(SMALL, prompt=8), chosen, repeat=1), subject).run()
+    assert all(count["same"] == 2 for count in results["same_tokens"].values())
+    assert trial(results, "ots-exact")["positions"] < trial(results, "plain-path")["positions"]
+    assert "ots-exact / plain-path" in results["ratios"]

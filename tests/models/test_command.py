@@ -10,7 +10,10 @@ import pytest
 from huggingface_hub import constants
 
 from tests.models.folders import FAMILIES
+from unmask.api import generate
 from unmask.cli import main
+from unmask.models.load import load_folder
+from unmask.models.random_weights import random_folder
 
 
 @dataclass
@@ -67,3 +70,45 @@ def test_an_inspection_is_readable_and_misspellings_are_answered(
     wrong = unmask("models", "inspect", "toy-chain")
     assert "built by code" in wrong.stderr
     assert unmask("models", "inspct").stderr == "unmask: no command 'inspct': did you mean 'inspect'?\n"
+
+
+def test_a_family_comes_first_where_the_folder_is_an_option(unmask: Command, tmp_path: Path) -> None:
+    folder = str(tmp_path / "it")
+    assert "random parameters" in unmask("models", "random", "sdar", "--out", folder).stdout
+    printed = unmask("models", "inspect", folder).stdout
+    for words in ("family      sdar", "block-causal, blocks of 4", "caches      exact, on by default"):
+        assert words in printed
+    inspection = json.loads(unmask("models", "inspect", folder, "--json").stdout)
+    assert (inspection["attention"], inspection["caches"]) == ("block-causal", {"exact": ["exact"], "approximate": []})
+    for words, sentence in (
+        (("sdar",), "'sdar' is a family: name a new folder with --out"),
+        (("sdra", "--out", folder + "2"), "did you mean 'sdar'?"),
+        (("sdar", "--out", folder, "--family", "dream"), "the family is named twice"),
+        (("sdar", "--out", folder), "name a new folder"),
+    ):
+        wrong = unmask("models", "random", *words)
+        assert wrong.code == 2
+        assert sentence in wrong.stderr
+
+
+def test_a_search_on_a_block_causal_model_says_what_its_likelihood_is_worth(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = load_folder(random_folder(tmp_path / "it", "sdar"))
+    out = generate(model, "the", decoder="ots(beams=2)", length=8)
+    assert out.settings["cache"] == "exact"
+    assert "block=4" in out.settings["decoder"]
+    sentences = [record.getMessage() for record in caplog.records]
+    assert len(sentences) == 1
+    for words in (
+        "it is block-causal",
+        "the likelihood block is future-masked there",
+        "likelihood=interleaved",
+        "best-of",
+    ):
+        assert words in sentences[0]
+    caplog.clear()
+    for decoder in ("ots(beams=2, likelihood=interleaved)", "low-confidence"):
+        plain = generate(model, "the", decoder=decoder, length=8, cache="none")
+        assert plain.text == generate(model, "the", decoder=decoder, length=8).text
+    assert not caplog.records

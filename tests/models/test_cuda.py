@@ -7,10 +7,13 @@ import torch
 
 import unmask.decoders  # noqa: F401  registers
 from unmask.core import Canvas, decode, decoder
+from unmask.models.block_causal import make_network
 from unmask.models.cache import cached
+from unmask.models.experts import Experts, Mixture
 from unmask.models.graphs import Graphs
 from unmask.models.load import compile_layers, load
 from unmask.models.network import Network
+from unmask.models.random_weights import random_denoiser
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
 
@@ -55,3 +58,26 @@ def test_compiled_layers_write_the_same(cache: str):
     network = network_on("cuda")
     compile_layers(network, "the toy")
     assert written(network, SPECS[1], cache, PROMPTS) == written(network_on("cuda"), SPECS[1], cache, PROMPTS)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("family", ["dream-reasoner", "fast-dllm", "sdar"])
+def test_an_exact_cache_writes_what_a_cpu_without_one_writes(family: str, spec: str):
+    network = random_denoiser(f"{family}-nano", "cpu")
+    assert isinstance(network, Network)
+    wanted = written(network, spec, "none", PROMPTS)
+    network = make_network(network.module.to("cuda"), network.mask_id, network.shifted)
+    assert written(network, spec, "exact", PROMPTS) == wanted
+    assert network.graphs.made
+    assert written(network, spec, "none", PROMPTS) == wanted
+
+
+def test_experts_in_groups_are_the_experts_one_by_one():
+    mixture = Mixture(64, Experts(16, 4, 32, shared=32, scoring="sigmoid", bias=True, groups=4, kept_groups=2))
+    for weight in mixture.parameters():
+        torch.nn.init.normal_(weight, std=0.2)
+    mixture = mixture.to("cuda", torch.bfloat16).requires_grad_(False)
+    x = torch.randn(300, 64, device="cuda", dtype=torch.bfloat16)
+    expert = torch.randint(16, (300,), device="cuda").sort().values
+    difference = (mixture._grouped(x, expert) - mixture._looped(x, expert)).abs().max()
+    assert difference < 0.05 * mixture._looped(x, expert).abs().max()

@@ -111,7 +111,7 @@ def test_an_unknown_family(folder: Path) -> None:
     change(folder / "config.json", model_type="lladda")
     refused(lambda: load_folder(folder), "'lladda'", "did you mean 'llada'?", "unmask.wrap")
     change(folder / "config.json", model_type="bert")
-    refused(lambda: load_folder(folder), "'bert'", "Dream, llada")
+    refused(lambda: load_folder(folder), "'bert'", "illada, llada")
 
 
 def test_a_pickle(folder: Path) -> None:

@@ -26,7 +26,9 @@ RATIOS = (
     ("plain-ots", "ots-compiled"),
     ("plain-path", "path-cached"),
     ("plain-ots", "ots-cached"),
-    *((name, "plain-path") for name in CONTENDERS if name.startswith("ots-cached")),
+    ("plain-path", "path-exact"),
+    ("plain-ots", "ots-exact"),
+    *((name, "plain-path") for name in CONTENDERS if name.startswith(("ots-exact", "ots-cached"))),
 )
 
 

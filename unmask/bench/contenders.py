@@ -16,7 +16,7 @@ from unmask.bench.subject import Subject
 from unmask.core import Decoder
 from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import UnmaskError, nearest
-from unmask.models.cache import cached
+from unmask.models.cache import EXACT, cached
 
 SURE = 0.9  # probability from which threshold writing writes
 EVERY = 4  # steps between two refreshes of a refreshed cache
@@ -89,6 +89,10 @@ def _compiled(contenders: dict[str, Contender]) -> dict[str, Contender]:
     }
 
 
+_PAGED = {
+    "path-exact": Contender("path with the exact cache of a block-causal model", "exact", path, EXACT),
+    "ots-exact": Contender("ots with the exact cache of a block-causal model", "exact", search, EXACT),
+}
 _SEARCH = Contender("Order-Token Search with every exact saving", "exact", search)
 _WITHOUT = replace(_SEARCH, kind="without", batched=False)
 _CACHED = {
@@ -108,6 +112,8 @@ CONTENDERS: dict[str, Contender] = {
     "path": Contender("low-confidence remasking", "exact", path),
     "ots": _SEARCH,
     **_compiled({"ots": _SEARCH}),
+    **_PAGED,
+    **_compiled(_PAGED),
     "path-cached": Contender("path with a KV cache outside the block", "approximate", path, "dual"),
     **_CACHED,
     **_compiled(_CACHED),
@@ -115,6 +121,12 @@ CONTENDERS: dict[str, Contender] = {
     "ots-unmerged": replace(_WITHOUT, about="ots-alone, computing identical rows separately", merged=False),
     "ots-whole-head": replace(_WITHOUT, about="ots-unmerged, computing all logits", merged=False, whole_head=True),
 }
+
+
+def fitting(names: Sequence[str], block_causal: bool) -> tuple[str, ...]:
+    """Those of the contenders whose cache the model has."""
+    caches = {name: CONTENDERS[name].cache for name in names}
+    return tuple(name for name in names if caches[name] == "none" or (caches[name] == EXACT) == block_causal)
 
 
 def choose(names: Sequence[str], device: torch.device) -> tuple[str, ...]:

@@ -72,9 +72,16 @@ class Measurement:
 
     def flops(self, shape: Shape) -> int:
         """Floating-point operations of the matrix products. Norms, rotations and sampling are not counted."""
-        weights = 2 * shape.width * (shape.width + shape.kv_width) + 3 * shape.width * shape.hidden
-        layers = shape.layers * (2 * int(self.positions) * weights + 4 * int(self.pairs) * shape.width)
-        return layers + 2 * self.logits * shape.width * shape.vocab
+        attention = 2 * shape.width * (shape.q_width + shape.kv_width) * shape.layers
+        mlps = sum(3 * shape.width * _hidden(shape, layer) for layer in range(shape.layers))
+        pairs = 4 * int(self.pairs) * shape.q_width * shape.layers
+        return 2 * int(self.positions) * (attention + mlps) + pairs + 2 * self.logits * shape.width * shape.vocab
+
+
+def _hidden(shape: Shape, layer: int) -> int:
+    """Of the MLPs that a position goes through."""
+    experts = shape.experts_of(layer)
+    return shape.hidden if experts is None else experts.chosen * experts.hidden + experts.shared
 
 
 @torch.inference_mode()

@@ -15,6 +15,7 @@ from unmask.bench.measurement import Tokens
 from unmask.core import Canvas, Denoiser
 from unmask.errors import UnmaskError
 from unmask.models import Model
+from unmask.models.block_causal import make_network
 from unmask.models.load import compile_layers
 from unmask.models.network import Network
 from unmask.models.random_weights import random_denoiser
@@ -51,7 +52,7 @@ class Subject:
         """The same weights in a second module, whose layers are compiled."""
         module = self.network.module
         shared = copy.deepcopy(module, {id(weight): weight for weight in module.parameters()})
-        network = Network(shared, self.network.mask_id, self.network.shifted)
+        network = make_network(shared, self.network.mask_id, self.network.shifted)
         compile_layers(network, self.name)
         return network
 

@@ -3,6 +3,7 @@
 import json as jsons
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,11 +14,12 @@ import typer
 from unmask.bench import display
 from unmask.bench.benchmark_run import BenchmarkRun
 from unmask.bench.cases import Plan, Sizes, read_sweep
-from unmask.bench.contenders import choose
+from unmask.bench.contenders import choose, fitting
 from unmask.bench.subject import Subject
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.run_options import repeatable
+from unmask.core import block_size
 from unmask.errors import UnmaskError
 from unmask.report import figures, formats
 from unmask.runs.files import check_writable, write_whole
@@ -85,6 +87,8 @@ def bench(
     if serve:
         _measure_serving(serve, subject, plan, out, note, json)
         return
+    if not only:
+        plan = replace(plan, contenders=fitting(contenders, block_size(subject.denoiser) is not None))
     results = BenchmarkRun(plan, subject, partial(_show, time.monotonic()), partial(_save, out), note).run()
     if plot is not None:
         figures.keep(display.draw(results, kind), plot)

@@ -9,6 +9,7 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.errors import UnmaskError
 from unmask.models.family import DEFAULT_FAMILY
 from unmask.models.family import family as families
 from unmask.models.inspection import Inspection, inspect_checkpoint
@@ -37,6 +38,11 @@ def inspect(
 def _lines(inspection: Inspection) -> list[tuple[str, str]]:
     shape = inspection.shape
     heads = f"{shape.heads} heads" + (f" ({shape.kv_heads} for keys)" if shape.kv_heads != shape.heads else "")
+    if shape.head is not None:
+        heads += f" of width {shape.head}"
+    mlp = f"MLP {shape.hidden}"
+    if shape.experts is not None:
+        mlp += f", {shape.experts.count} experts of {shape.experts.hidden}, {shape.experts.chosen} per position"
     shards = f"{len(inspection.shards)}"
     if inspection.stored:
         shards += f", {format_bytes(inspection.stored)}"
@@ -45,7 +51,9 @@ def _lines(inspection: Inspection) -> list[tuple[str, str]]:
     return [
         ("name", inspection.name),
         ("family", inspection.family),
-        ("shape", f"{shape.layers} layers of width {shape.width}, {heads}, MLP {shape.hidden}"),
+        ("shape", f"{shape.layers} layers of width {shape.width}, {heads}, {mlp}"),
+        ("attention", "full" if shape.block is None else f"block-causal, blocks of {shape.block}"),
+        ("caches", _caches(inspection)),
         ("vocabulary", f"{shape.vocab}"),
         ("context", f"{shape.context} positions; {inspection.length} written by default"),
         ("parameters", f"{inspection.parameters:,}"),
@@ -58,21 +66,41 @@ def _lines(inspection: Inspection) -> list[tuple[str, str]]:
     ]
 
 
+def _caches(inspection: Inspection) -> str:
+    if inspection.caches["exact"]:
+        return f"{', '.join(inspection.caches['exact'])}, on by default and the same to the bit in float32"
+    return f"{', '.join(inspection.caches['approximate'])}, both approximate; none by default"
+
+
 def _sizes(sizes: dict[str, int]) -> str:
     return ", ".join(f"{format_bytes(sizes[dtype])} in {dtype}" for dtype in ("bfloat16", "float32"))
 
 
 @models.command()
 def random(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder.")],
-    family: Annotated[str, typer.Option(help=", ".join(families) + ".")] = DEFAULT_FAMILY,
+    name: Annotated[
+        str, typer.Argument(metavar="FAMILY", help=", ".join(families) + "; without --out the new folder.")
+    ],
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="A new folder.")] = None,
+    family: Annotated[str | None, typer.Option(help="The family, where the folder comes first.")] = None,
     size: Annotated[str, typer.Option(help=", ".join(SIZES) + ".")] = "nano",
     seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
     dtype: Annotated[str, typer.Option(help="bfloat16, float16 or float32.")] = "bfloat16",
     as_json: options.Json = False,
 ) -> None:
-    """Write a checkpoint of random numbers in a family's published file format."""
-    folder = random_folder(out, family, size, seed=seed, dtype=stored_dtype(dtype))
+    """Write a checkpoint of random numbers in a family's published file format.
+
+    \b
+    Examples:
+      unmask models random sdar --out my-sdar
+      unmask models random llada2 --size tiny --out my-llada2
+    """
+    if out is not None and family is not None:
+        raise UnmaskError(f"the family is named twice, {name!r} and {family!r}: leave out --family")
+    target, kind = (Path(name), family or DEFAULT_FAMILY) if out is None else (out, name)
+    if out is None and family is None and name in families:
+        raise UnmaskError(f"{name!r} is a family: name a new folder with --out, or ./{name} if that is the folder")
+    folder = random_folder(target, kind, size, seed=seed, dtype=stored_dtype(dtype))
     inspection = inspect_checkpoint(folder)
     if as_json:
         print(json.dumps({"folder": str(folder), "parameters": inspection.parameters, "shards": inspection.shards}))

@@ -4,7 +4,7 @@ from unmask.core.beliefs import Beliefs
 from unmask.core.canvas import Canvas
 from unmask.core.decode import Adapter, Decoded, Session, Watch, decode, stream
 from unmask.core.decoder import Branch, Decoder, Frame, decoder
-from unmask.core.denoiser import Denoiser, Wrapper
+from unmask.core.denoiser import Denoiser, Wrapper, block_size
 from unmask.core.kept import Kept
 from unmask.core.meter import Cost, Meter
 from unmask.core.noise import Noise, reseed
@@ -30,6 +30,7 @@ __all__ = [
     "Step",
     "Watch",
     "Wrapper",
+    "block_size",
     "decode",
     "decoder",
     "reseed",

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import torch
 
 from unmask.core.canvas import Canvas
-from unmask.core.decoder import Decoder, Frame
-from unmask.core.denoiser import Denoiser
+from unmask.core.decoder import Decoder, Frame, fit
+from unmask.core.denoiser import Denoiser, block_size
 from unmask.core.meter import Cost, Meter
-from unmask.core.rows import Rows
+from unmask.core.rows import Rows, leads_of
 from unmask.errors import UnmaskError
 
 # Wraps the meter for the decoder: guidance, suppression, early end. Sees the canvas before anything is written.
@@ -46,7 +46,7 @@ class Session:
         self.model = adapt(self.meter, self.canvas) if adapt else self.meter
         with torch.inference_mode():
             self.rows = Rows.start(self.canvas, self.model, seed)
-        self.decoder = decoder.resolved(self.rows.length)
+        self.decoder = fit(decoder, block_size(denoiser), self.rows.length).resolved(self.rows.length)
         self.frame: Frame | None = None
 
     def __iter__(self) -> Iterator[Frame]:
@@ -95,16 +95,23 @@ def decode(
 ) -> list[Decoded]:
     """The final rows of every problem, in the canvas's order, whatever their numbers of masks."""
     results: dict[int, Decoded] = {}
-    counts = canvas.masked.sum(1)
-    for count in counts.unique().tolist():
-        group = (counts == count).nonzero()[:, 0]
-        numbers = group.tolist()
+    for numbers in _alike(canvas, block_size(denoiser)):
+        group = torch.tensor(numbers, device=canvas.tokens.device)
         session = Session(decoder, denoiser, canvas.rows(group), seed, adapt)
         for frame in session:
             if watch:
                 watch(numbers, frame)
         results |= zip(numbers, session.results(), strict=True)
     return [results[row] for row in range(len(canvas))]
+
+
+def _alike(canvas: Canvas, block: int | None) -> list[list[int]]:
+    """Rows with equally many masks, which for a block-causal model begin at the same place of a block."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    leads = leads_of(canvas, block)
+    for row, count in enumerate(canvas.masked.sum(1).tolist()):
+        groups.setdefault((count, -1 if (lead := leads[row]) is None else lead), []).append(row)
+    return [groups[key] for key in sorted(groups)]
 
 
 def _peak(device: torch.device) -> int:

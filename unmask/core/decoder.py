@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
@@ -71,3 +71,17 @@ class Decoder(Protocol):
 
 
 decoder: Registry[Decoder] = Registry("decoder")
+
+
+def fit(chosen: Decoder, block: int | None, length: int) -> Decoder:
+    """With the blocks of a block-causal model wherever the decoder, or one inside it, leaves `block` open."""
+    if block is None or not is_dataclass(chosen):
+        return chosen
+    changes: dict[str, object] = {}
+    for name in (field.name for field in fields(chosen)):
+        value = getattr(chosen, name)
+        if name == "block" and value is None and block <= length:
+            changes[name] = block
+        elif isinstance(value, Decoder):
+            changes[name] = fit(value, block, length)
+    return replace(chosen, **changes) if changes else chosen

@@ -67,3 +67,12 @@ class Wrapper:
     @property
     def refresh(self) -> int | None:
         return self.inner.refresh
+
+    @property
+    def block_size(self) -> int | None:
+        return block_size(self.inner)
+
+
+def block_size(denoiser: Denoiser) -> int | None:
+    """Positions per block of a block-causal model, which says so in `block_size`; None where all positions see all."""
+    return getattr(denoiser, "block_size", None)

@@ -10,10 +10,12 @@ from torch import Tensor
 from unmask.core.beliefs import Beliefs
 from unmask.core.canvas import Canvas
 from unmask.core.decoder import Branch, Frame
-from unmask.core.denoiser import Denoiser
+from unmask.core.denoiser import Denoiser, block_size
 from unmask.core.kept import Kept, Memory, distinct
 from unmask.core.noise import Noise, Purpose
+from unmask.core.schedule import Schedule
 from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, PerRow, Score, Steps, Tokens
+from unmask.errors import UnmaskError
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,17 @@ class Rows:
     model: Denoiser
     scores: Float[Tensor, "row block"] | None = None  # by block, where a search sets them
     kept: Kept | None = None  # what the model keeps of these rows while they work on a block
+    lead: int | None = None  # given positions of the first slot's block, where a model has blocks of its own
 
     @classmethod
     def start(cls, canvas: Canvas, model: Denoiser, seed: int = 0) -> Rows:
-        return cls(canvas, Noise.of(canvas, seed), canvas.slots, canvas.problem, model)
+        leads = set(leads_of(canvas, block_size(model)))
+        if len(leads) > 1:
+            raise UnmaskError(
+                f"these prompts end at different places of the model's blocks of {block_size(model)}: "
+                "decode them one by one"
+            )
+        return cls(canvas, Noise.of(canvas, seed), canvas.slots, canvas.problem, model, lead=leads.pop())
 
     def __len__(self) -> int:
         return len(self.canvas)
@@ -57,6 +66,21 @@ class Rows:
         """The first `count` masked columns of the span; a row that has fewer is given written ones after them."""
         return self.canvas.open(self.slots[:, span], count)
 
+    def plan(self, block: int | None = None, steps: int | None = None) -> Schedule:
+        """Blocks and quotas. Those of a block-causal model are counted from position 0, as its own blocks are."""
+        size = block_size(self.model)
+        if size is None or self.lead is None:
+            return Schedule.plan(self.length, block, steps)
+        block = size if block is None or (block >= self.length and block < size) else block
+        return Schedule.align(self.length, block, steps, self.lead % block)
+
+    def beyond(self, span: slice) -> slice:
+        """The slots after a span that what is inside it can depend on."""
+        size = block_size(self.model)
+        if size is None or self.lead is None:
+            return slice(span.stop, self.length)
+        return slice(span.stop, min(self.length, -(-(self.lead + span.stop) // size) * size - self.lead))
+
     def enter(self, span: slice) -> Rows:
         """Begin a step on these slots. Until another span is entered only they are written."""
         refresh, kept = self.model.refresh, self.kept
@@ -69,11 +93,12 @@ class Rows:
     def advance(self, size: int) -> tuple[Rows, Columns]:
         """Begin a step in which every row works on its own first unfinished block of `size` slots.
 
-        The columns of a short last block repeat its last one.
+        The columns of a short last block repeat its last one, those of a short first block its first.
         """
-        number = self.masked(self.slots).byte().argmax(1) // size
-        slot = number[:, None] * size + torch.arange(size, device=number.device)
-        window = self.slots.gather(1, slot.clamp_(max=self.length - 1))
+        lead = (self.lead or 0) % size
+        number = (self.masked(self.slots).byte().argmax(1) + lead) // size
+        slot = number[:, None] * size - lead + torch.arange(size, device=number.device)
+        window = self.slots.gather(1, slot.clamp_(min=0, max=self.length - 1))
         kept = self.kept or self._remember(window)
         if self.model.refresh is not None:
             kept = self._moved(kept, [(size, block) for block in number.tolist()], window, self.model.refresh)
@@ -122,6 +147,7 @@ class Rows:
             self.model,
             None if self.scores is None else self.scores[index],
             self.kept and self.kept.rows(index),
+            self.lead,
         )
 
     def put(self, index: Int[Tensor, " some"], rows: Rows) -> Rows:
@@ -158,7 +184,7 @@ class Rows:
         canvas, noise = self.canvas.joined(rows.canvas), self.noise.joined(rows.noise)
         slots, group = torch.cat([self.slots, rows.slots]), torch.cat([self.group, rows.group])
         scores = None if self.scores is None or rows.scores is None else torch.cat([self.scores, rows.scores])
-        return Rows(canvas, noise, slots, group, self.model, scores)
+        return Rows(canvas, noise, slots, group, self.model, scores, lead=self.lead)
 
     def best(self, count: int, copy: PerRow | None = None) -> Int[Tensor, " best"]:
         """The `count` rows of highest score in each group, group by group; ties go to the earlier row.
@@ -221,3 +247,13 @@ def _first_seen(values: Int[Tensor, " some"]) -> Bool[Tensor, " some"]:
     new = torch.ones_like(ordered, dtype=torch.bool)
     new[1:] = ordered[1:] != ordered[:-1]
     return torch.zeros_like(new).scatter(0, place, new)
+
+
+def leads_of(canvas: Canvas, block: int | None) -> list[int | None]:
+    """Of each row, the given positions of the block in which its masks begin; None where they have gaps."""
+    if block is None:
+        return [None] * len(canvas)
+    first = canvas.masked.byte().argmax(1)
+    whole = canvas.masked.sum(1) == canvas.width - first
+    leads = torch.where(whole, (first - canvas.pad) % block, -1)
+    return [lead if lead >= 0 else None for lead in leads.tolist()]

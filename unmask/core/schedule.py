@@ -17,6 +17,7 @@ class Step:
     open: int  # how many of them are masked when it begins, at most
     quota: int  # how many of those it writes
     last: bool  # of its block
+    lead: int = 0  # positions of the first block that are not slots
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Schedule:
     block: int
     steps: int
     quotas: tuple[tuple[int, ...], ...]  # for each block, the writes of each of its steps
+    lead: int = 0  # positions of the first block that are not slots
 
     @classmethod
     def plan(cls, length: int, block: int | None = None, steps: int | None = None) -> Schedule:
@@ -42,20 +44,34 @@ class Schedule:
         shares = _share(steps, sizes)
         return cls(length, block, steps, tuple(map(_spread, sizes, shares)))
 
+    @classmethod
+    def align(cls, length: int, block: int, steps: int | None, lead: int) -> Schedule:
+        """Blocks whose first has `lead` fewer slots, as the prompt's end belongs to it.
+
+        A step writes what a step of a full block would, so a short block takes fewer of them.
+        """
+        share = max(1, block // 2) if steps is None else round(steps * block / length)
+        full = _spread(block, max(1, min(block, share)))
+        sizes = [min(block - lead, length)]
+        sizes += [min(block, length - start) for start in range(sizes[0], length, block)]
+        quotas = tuple(_cut(full, size) for size in sizes)
+        return cls(length, block, sum(map(len, quotas)), quotas, lead)
+
     def __iter__(self) -> Iterator[Step]:
         number = 0
         for block, quotas in enumerate(self.quotas):
             for i, quota in enumerate(quotas):
                 number += 1
                 last = i == len(quotas) - 1
-                yield Step(number, block, self.block, self.span(block), sum(quotas[i:]), quota, last)
+                yield Step(number, block, self.block, self.span(block), sum(quotas[i:]), quota, last, self.lead)
 
     @property
     def blocks(self) -> int:
         return len(self.quotas)
 
     def span(self, block: int) -> slice:
-        return slice(block * self.block, min((block + 1) * self.block, self.length))
+        start = block * self.block - self.lead
+        return slice(max(0, start), min(start + self.block, self.length))
 
 
 def _default_steps(length: int, block: int, blocks: int) -> int:
@@ -67,6 +83,15 @@ def _share(steps: int, sizes: list[int]) -> list[int]:
     *full, short = sizes  # only the last block may hold fewer masks, and then leave steps to the others
     last = min(short, steps // len(sizes))
     return [*_spread(steps - last, len(full)), last] if full else [steps]
+
+
+def _cut(quotas: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """As many of the first quotas as write `size`, the last of them cut."""
+    taken: list[int] = []
+    for quota in quotas:
+        if (left := size - sum(taken)) > 0:
+            taken.append(min(quota, left))
+    return tuple(taken)
 
 
 def _spread(count: int, parts: int) -> tuple[int, ...]:

@@ -47,7 +47,7 @@ class Adaptive:
 
     def walk(self, rows: Rows, steps: PerRow) -> Iterator[tuple[Rows, PerRow]]:
         """Fill all masks. Every row advances by itself: it has its own block and its own step, counted from `steps`."""
-        size = Schedule.plan(rows.length, self.block).block
+        size = rows.plan(self.block).block
         while len(unfinished := rows.unfinished):
             steps = steps.index_add(0, unfinished, torch.ones_like(unfinished))
             some, at = rows.only(unfinished).advance(size)

@@ -52,7 +52,7 @@ class OrderTokenSearch:
                 raise UnmaskError(f"{name}={value} does not work: choose 1 or more")
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
-        schedule = Schedule.plan(rows.length, self.block, self.steps)
+        schedule = rows.plan(self.block, self.steps)
         rows = rows.fork(self.beams, step=0)  # 2: K identical beams,
         rows = rows.with_scores(rows.canvas.logp.new_zeros(len(rows), schedule.blocks))  # s[0:b-1] = 0
         for step in schedule:  # 3
@@ -73,7 +73,7 @@ class OrderTokenSearch:
 
     def _search(self, rows: Rows, step: Step) -> tuple[Rows, Frame]:
         """Branch into K² candidates per problem, score them, keep the best K."""
-        at = torch.cat([rows.open(step.span, step.open), rows.slots[:, step.span.stop :]], dim=1)
+        at = torch.cat([rows.open(step.span, step.open), rows.slots[:, rows.beyond(step.span)]], dim=1)
         changing = slice(self.likelihood.start(step.span), None)  # slots that scoring will hide or fill
         count = self.draws or self.beams
         drafts = branch(rows, at, changing, step.number, self.temperature, count)  # 4, 7, 9-11: x_0

@@ -32,7 +32,7 @@ class SinglePath:
         check_temperature(self.temperature)
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
-        for step in Schedule.plan(rows.length, self.block, self.steps):
+        for step in rows.plan(self.block, self.steps):
             rows = rows.enter(step.span)
             draft = sample(rows, rows.open(step.span, step.open), step.number, self.temperature)
             rows = draft.write(top(type(self).order(draft), draft.masked, step.quota))

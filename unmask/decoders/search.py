@@ -56,6 +56,7 @@ class Search:
             raise UnmaskError(f"plausible={self.plausible} does not work: choose more than 0 and at most 1")
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
+        self._check_blocks(rows.plan(self._block(rows.length)))
         limit, forwards = Limit(self.rows(rows.length), self.seconds, rows.group), self._forwards(rows.length)
         problem, _ = rows.children(1)
         texts = blank = Texts.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
@@ -78,7 +79,7 @@ class Search:
 
     def _write(self, texts: Texts, allowed: PerRow, limit: Limit) -> Iterator[Texts]:
         """Greedy adaptive paths, each of which ends within its allowed rows. Those of a late batch end at once."""
-        size, allowed, step = self._block(texts.rows.length), allowed.clone(), texts.step.amax(1)
+        size, allowed, step = texts.rows.plan(self._block(texts.rows.length)).block, allowed.clone(), texts.step.amax(1)
         while len(index := texts.rows.unfinished):
             limit.spend(texts.problem[index])
             step = step.index_add(0, index, torch.ones_like(index))
@@ -169,13 +170,16 @@ class Search:
         return "score"
 
     def resolved(self, length: int) -> Search:
-        block = Schedule.plan(length, self._block(length)).block
-        if self.rows(length) * block < length:
+        schedule = Schedule.plan(length, self._block(length))
+        self._check_blocks(schedule)
+        return replace(self, budget=self.rows(length), block=schedule.block)
+
+    def _check_blocks(self, schedule: Schedule) -> None:
+        if self.rows(schedule.length) < schedule.blocks:
             raise UnmaskError(
-                f"budget={self.budget} does not reach for {length} masks in blocks of {block}: "
-                f"choose {-(-length // block)} or more, or a larger block"
+                f"budget={self.budget} does not reach for {schedule.length} masks in blocks of {schedule.block}: "
+                f"choose {schedule.blocks} or more, or a larger block"
             )
-        return replace(self, budget=self.rows(length), block=block)
 
     def rows(self, length: int) -> int:
         """At most."""

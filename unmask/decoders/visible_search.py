@@ -64,7 +64,7 @@ class VisibleSearch(ABC):
         """Writes of each row among its asked columns that are masked and in the block."""
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
-        schedule = Schedule.plan(rows.length, self.block, steps=rows.length)
+        schedule = rows.plan(self.block, steps=rows.length)
         steps = list(schedule)
         rows = rows.enter(slice(0, rows.length) if self._looks_ahead else steps[0].span)
         beliefs = self._ask(rows, steps[0])
@@ -167,5 +167,5 @@ class TokenSearch(VisibleSearch):
 
 
 def _by_block(logp: AtFloat, schedule: Schedule) -> Float[Tensor, "row block"]:
-    short = schedule.blocks * schedule.block - logp.shape[1]
-    return torch.nn.functional.pad(logp, (0, short)).unflatten(1, (-1, schedule.block)).sum(2)
+    short = schedule.blocks * schedule.block - logp.shape[1] - schedule.lead
+    return torch.nn.functional.pad(logp, (schedule.lead, short)).unflatten(1, (-1, schedule.block)).sum(2)

@@ -38,7 +38,7 @@ class Runner:
             samples=part.samples,
             limit=part.limit,
             metric=setup.metric,
-            decoding=Decoding(cache=part.cache, early_end=part.early_end),
+            decoding=Decoding(cache=None if part.cache == "none" else part.cache, early_end=part.early_end),
             placement=self.placement,
             here=self.here,
             **self.allowed(part.task),

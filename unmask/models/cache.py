@@ -17,12 +17,15 @@ from torch import Tensor
 from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper
 from unmask.core.shapes import Columns, Float, Int, PerRow
 from unmask.errors import UnmaskError, nearest
+from unmask.models.block_causal import BlockCausal
+from unmask.models.exact_cache import ExactlyCached
 from unmask.models.graphs import Window
 from unmask.models.network import BUCKET, CHUNK, Bucket, Network, buckets, take
 from unmask.models.transformer import lines, select
 from unmask.registry import parse
 
 Keep = Literal["prefix", "dual"]
+EXACT = "exact"  # what a block-causal model keeps by default (exact_cache.py)
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,13 @@ class Cache:
 
 def read_cache(spec: str) -> Cache | None:
     call = parse(str(spec))
-    known = ("none", *get_args(Keep))
+    known = ("none", EXACT, *get_args(Keep))
     if call.name not in known:
         raise UnmaskError(f"unknown cache {call.name!r}: {nearest(call.name, known)}")
     for key in call.settings:
-        if call.name == "none" or key != "refresh":
+        if call.name in ("none", EXACT) or key != "refresh":
             raise UnmaskError(f"cache {call.name!r} has no setting {key!r}: write dual(refresh=4)")
-    if call.name == "none":
+    if call.name in ("none", EXACT):
         return None
     refresh = call.settings.get("refresh")
     if refresh is None:
@@ -60,16 +63,27 @@ def read_cache(spec: str) -> Cache | None:
 
 def make_cache(spec: str) -> str:
     """The one way to write it."""
-    return str(read_cache(spec) or "none")
+    return str(read_cache(spec) or parse(str(spec)).name)
 
 
-def cached(denoiser: Denoiser, spec: str, name: str = "the model") -> Denoiser:
-    """The denoiser with a cache; refused where it has no keys and values to keep."""
-    cache = read_cache(spec)
-    if cache is None:
+def usual_cache(denoiser: Denoiser) -> str:
+    """The cache of a model where none is named: the exact one, if it has one."""
+    return EXACT if isinstance(denoiser, BlockCausal) else "none"
+
+
+def cached(denoiser: Denoiser, spec: str | None = None, name: str = "the model") -> Denoiser:
+    """The denoiser with a cache, by default its usual one; refused where the model does not allow it."""
+    chosen = make_cache(spec or usual_cache(denoiser))
+    if chosen == "none":
         return denoiser
+    if isinstance(denoiser, BlockCausal):
+        if chosen != EXACT:
+            raise UnmaskError(f"{name} is block-causal: use cache='exact', which loses nothing, instead of {chosen!r}")
+        return ExactlyCached(denoiser)
     if not isinstance(denoiser, Network):
         raise UnmaskError(f"{name} keeps no keys and values between steps: use cache='none'")
+    if (cache := read_cache(chosen)) is None:
+        raise UnmaskError(f"{name} is not block-causal, so no cache of it is exact: use cache='prefix' or 'dual'")
     return Cached(denoiser, cache)
 
 

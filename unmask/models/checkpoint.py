@@ -14,7 +14,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from unmask.errors import UnmaskError
-from unmask.models.family import DEFAULT_FAMILY, Config, Family
+from unmask.models.config import Config
+from unmask.models.family import DEFAULT_FAMILY, Family
 from unmask.models.family import family as families
 from unmask.models.transformer import Transformer
 from unmask.models.weights import INDEX, SINGLE
@@ -97,7 +98,7 @@ def token_id(tokenizer: Tokenizer, token: str) -> int:
 def _tensors(module: Transformer, family: Family) -> Iterable[LazyTensor]:
     parameters = dict(module.named_parameters())
     for weight in family.weights(module.shape):
-        part = parameters[weight.parameter].detach()[weight.start : weight.start + weight.shape[0]]
+        part = weight.rows(parameters).detach()
         yield LazyTensor(weight.name, weight.shape, lambda start, stop, part=part: part[start:stop])
 
 

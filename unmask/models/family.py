@@ -8,35 +8,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from unmask.errors import UnmaskError
+from unmask.models.config import LARGEST, Config, class_names, flag, positive_number, require, table
+from unmask.models.names import Names, Weight, published_weights
 from unmask.models.transformer import Shape
 from unmask.registry import Registry
 
-Config = Mapping[str, Any]
 DEFAULT_FAMILY = "llada"  # of checkpoints written without naming one
-
-
-@dataclass(frozen=True)
-class Names:
-    """Weight names, without `.weight` or `.bias`; those of a layer follow its prefix. The defaults are Llama's."""
-
-    embed: str = "model.embed_tokens"
-    norm: str = "model.norm"
-    head: str = "lm_head"
-    layer: str = "model.layers.{}"  # with {} for its number
-    qkv: tuple[str, str, str] = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
-    out: str = "self_attn.o_proj"
-    mlp: tuple[str, str, str] = ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
-    norms: tuple[str, str] = ("input_layernorm", "post_attention_layernorm")  # before attention and before the MLP
-
-
-@dataclass(frozen=True)
-class Weight:
-    """One published tensor, and the rows it fills of a parameter of the transformer."""
-
-    name: str
-    shape: tuple[int, ...]
-    parameter: str
-    start: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,7 +54,9 @@ class Family:
     settings: ClassVar[dict[str, Any]] = LLAMA_SETTINGS
     published: ClassVar[Shape]  # the full size
     names: ClassVar[Names] = Names()
+    fixed: ClassVar[dict[str, Any]] = {}  # fields of the Shape that all checkpoints of the family share
     mask: ClassVar[str]  # the mask token, where a tokenizer does not mark it as such
+    mask_id: ClassVar[int | None] = None  # of published checkpoints, where neither config nor tokenizer names it
     ends: ClassVar[tuple[str, ...]]  # tokens that end an answer, besides those the checkpoint names
     template: ClassVar[str]  # the published chat template, for random checkpoints
     token_ids: ClassVar[dict[str, int]]  # special tokens of random checkpoints at full size
@@ -98,24 +77,41 @@ class Family:
         """Refuses settings that the transformer does not implement."""
         if config.get("quantization_config") or config.get("quantization"):
             raise UnmaskError("a quantised checkpoint is not supported: use its float16 or bfloat16 original")
+        config = rotary_settings(config)
         for key, setting in self.settings.items():
             if not isinstance(setting, Field):
                 require(config, key, setting)
 
-        def read(*fields: str, kind: type = int, default: int | None = None) -> dict[str, Any]:
-            return {field: positive_number(config, *self._keys(field), kind=kind, default=default) for field in fields}
+        def read(*fields: str, kind: type = int, default: Any = None) -> dict[str, Any]:
+            return {
+                field: positive_number(config, *self._keys(field), kind=kind, default=default, most=LARGEST.get(field))
+                for field in fields
+            }
 
-        numbers = read("width", "layers", "heads", "hidden", "vocab", "context") | read("theta", "eps", kind=float)
-        numbers |= read("kv_heads", default=numbers["heads"])
-        flags = {field: any(config.get(key) for key in self._keys(field)) for field in ("qkv_bias", "tied")}
-        self._check_divides(numbers, "heads", "width")
+        numbers = read("width", "layers", "heads", "hidden", "vocab", "context")
+        numbers |= read("theta", "eps", kind=float) | read("kv_heads", default=numbers["heads"])
         self._check_divides(numbers, "kv_heads", "heads")
-        require(config, "head_dim", numbers["width"] // numbers["heads"])
-        return Shape(**numbers, **flags)
+        if self._keys("block"):
+            numbers |= read("block", default=self.published.block)
+        flags = {field: flag(config, *self._keys(field)) for field in ("qkv_bias", "tied")}
+        return Shape(**{**numbers, **flags, **self.fixed, "head": self._head(config, numbers)})
+
+    def _head(self, config: Config, numbers: Mapping[str, int]) -> int | None:
+        """The width of a head, where it is not the width divided by the heads."""
+        usual, left = divmod(numbers["width"], numbers["heads"])
+        head = positive_number(config, "head_dim", default=usual, most=LARGEST["head"])
+        if head != usual and not self._keys("head"):
+            require(config, "head_dim", usual)
+        if left and head == usual:
+            self._check_divides(numbers, "heads", "width")
+        if head % 2:
+            raise UnmaskError(f"config.json asks for heads of width {head}, half of which would be turned: it is odd")
+        return None if head == usual else head
 
     def config(self, shape: Shape, mask: int, eos: int) -> dict[str, Any]:
         """The inverse of `shape`: config.json."""
         values = {**asdict(shape), "kv_heads": shape.kv_heads or shape.heads, "mask": mask, "eos": eos}
+        values["head"] = shape.head_width
         settings = {
             key: values[setting.name] if isinstance(setting, Field) else setting
             for key, setting in self.settings.items()
@@ -133,27 +129,7 @@ class Family:
         raise UnmaskError(f"{type(self).__name__} has no write_tokenizer: random checkpoints of it cannot be made")
 
     def weights(self, shape: Shape) -> Iterator[Weight]:
-        names, width, kv = self.names, shape.width, shape.kv_width
-        (gate, up, down), (attention_norm, mlp_norm) = names.mlp, names.norms
-        yield Weight(f"{names.embed}.weight", (shape.vocab, width), "embed.weight")
-        for number in range(shape.layers):
-            published, ours = names.layer.format(number), f"layers.{number}"
-            for part, start, rows in zip(names.qkv, (0, width, width + kv), (width, kv, kv), strict=True):
-                yield Weight(f"{published}.{part}.weight", (rows, width), f"{ours}.qkv.weight", start)
-                if shape.qkv_bias:
-                    yield Weight(f"{published}.{part}.bias", (rows,), f"{ours}.qkv.bias", start)
-            for part, size, parameter, start in (
-                (names.out, (width, width), "out", 0),
-                (gate, (shape.hidden, width), "gate_up", 0),
-                (up, (shape.hidden, width), "gate_up", shape.hidden),
-                (down, (width, shape.hidden), "down", 0),
-                (attention_norm, (width,), "attention_norm", 0),
-                (mlp_norm, (width,), "mlp_norm", 0),
-            ):
-                yield Weight(f"{published}.{part}.weight", size, f"{ours}.{parameter}.weight", start)
-        yield Weight(f"{names.norm}.weight", (width,), "norm.weight")
-        if not shape.tied:
-            yield Weight(f"{names.head}.weight", (shape.vocab, width), "head.weight")
+        return published_weights(self.names, shape)
 
     def _keys(self, field: str) -> list[str]:
         return [key for key, setting in self.settings.items() if setting == Field(field)]
@@ -167,30 +143,11 @@ class Family:
 family: Registry[Family] = Registry("family", "families")
 
 
-def class_names(config: Config) -> set[str]:
-    """The model classes that `architectures` and `auto_map` name."""
-    auto = config.get("auto_map") or {}
-    paths = [*(config.get("architectures") or ()), *(auto[key] for key in auto if key.startswith("AutoModel"))]
-    return {path.rpartition(".")[2] for path in paths if isinstance(path, str)}
-
-
-def positive_number(config: Config, *keys: str, kind: type = int, default: int | None = None) -> Any:
-    """The first of these keys that config.json sets."""
-    for key in keys:
-        value = config.get(key)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or kind(value) != value or value <= 0:
-            expected = "whole number" if kind is int else "number"
-            raise UnmaskError(f"config.json has {key}={value!r}: it must be a positive {expected}")
-        return kind(value)
-    if default is None:
-        raise UnmaskError(f"config.json does not set {keys[0]}: it is not a complete checkpoint of this family")
-    return default
-
-
-def require(config: Config, key: str, value: Any) -> None:
-    """Refuse another value than this one; a key that is missing or null passes."""
-    actual = config.get(key)
-    if actual is not None and actual != value:
-        raise UnmaskError(f"config.json has {key}={actual!r}, which is not supported: only {value!r} is")
+def rotary_settings(config: Config) -> dict[str, Any]:
+    """config.json with its rotary settings at the top: newer files keep them in a table. Scaled ones are refused."""
+    rotary = table(config, "rope_parameters")
+    scaling = table(config, "rope_scaling") or rotary
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    if kind != "default":
+        raise UnmaskError(f"config.json scales rotary positions ({kind!r}): only 'default' is supported")
+    return {**rotary, **{key: value for key, value in config.items() if value is not None and key != "rope_scaling"}}

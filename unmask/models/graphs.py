@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from unmask.core.shapes import Bool, Columns, Float, Int, PerRow, Tokens
+from unmask.models.experts import groups
 from unmask.models.transformer import Transformer, lines, select
 
 MOST = 16  # graphs kept; the oldest makes room
@@ -62,6 +63,8 @@ class Graphs:
 
     def fit(self, window: Window) -> bool:
         """Whether a window's step is better replayed than launched."""
+        if self.module.shape.experts is not None and not groups(self.module.embed.weight.dtype):
+            return False
         return (self.capture is not None or window.tokens.is_cuda) and window.tokens.numel() <= LARGEST
 
     @torch.inference_mode()

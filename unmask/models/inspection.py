@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from unmask.errors import UnmaskError
+from unmask.models.cache import EXACT, Keep
 from unmask.models.load import checkpoint_folder, is_folder, registered
 from unmask.models.manifest import read_manifest
 from unmask.models.memory import DTYPES, needed, weights_bytes
-from unmask.models.text import read_json
 from unmask.models.transformer import Shape
-from unmask.models.weights import INDEX, Shards
+from unmask.models.weights import Shards
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,18 @@ class Inspection:
     eos: dict[int, str]
     template: bool  # whether it has a chat template
     length: int  # masks written by default
+    attention: str  # full or block-causal
+    caches: dict[str, list[str]]  # exact and approximate ones
     shards: list[str]
     missing: list[str]  # shards that are not on this machine
     stored: int | None  # bytes of all shards, where known
+
+
+def caches_of(shape: Shape) -> dict[str, list[str]]:
+    """Only where nothing depends on what comes after its block is a cache exact."""
+    if shape.block is not None:
+        return {"exact": [EXACT], "approximate": []}
+    return {"exact": [], "approximate": list(get_args(Keep))}
 
 
 def inspect_checkpoint(name: str | Path, revision: str | None = None) -> Inspection:
@@ -38,7 +48,6 @@ def inspect_checkpoint(name: str | Path, revision: str | None = None) -> Inspect
     if folder is None:
         raise UnmaskError(f"{str(name)!r} is built by code, not read from a checkpoint: it has no files to inspect")
     manifest, shards = read_manifest(folder), Shards.of(folder, local=registered(name) or is_folder(name))
-    total = read_json(folder / INDEX, {}).get("metadata", {}).get("total_size")
     tokenizer = manifest.text.tokenizer
     return Inspection(
         name=str(name),
@@ -52,7 +61,9 @@ def inspect_checkpoint(name: str | Path, revision: str | None = None) -> Inspect
         eos={number: tokenizer.id_to_token(number) or "" for number in sorted(manifest.eos)},
         template=manifest.text.template is not None,
         length=manifest.length,
+        attention="full" if manifest.shape.block is None else "block-causal",
+        caches=caches_of(manifest.shape),
         shards=shards.files,
         missing=[file for file in shards.files if not (folder / file).exists()],
-        stored=total if isinstance(total, int) else shards.bytes or None,
+        stored=shards.total or shards.bytes or None,
     )

@@ -9,8 +9,9 @@ import torch
 
 from unmask.core import Denoiser
 from unmask.errors import UnmaskError, nearest
+from unmask.models.block_causal import make_network
 from unmask.models.hub import SETTINGS, is_hub_id, snapshot
-from unmask.models.manifest import read_length, read_manifest
+from unmask.models.manifest import read_block, read_length, read_manifest
 from unmask.models.memory import check_fits, choose_device, choose_dtype
 from unmask.models.model import Model, model
 from unmask.models.network import Network
@@ -54,6 +55,12 @@ def default_length(name: str | Path, revision: str | None = None) -> int:
     return read_length(folder)
 
 
+def default_block(name: str | Path) -> int | None:
+    """The block of a block-causal checkpoint, read from its small files; None for every other model."""
+    folder = checkpoint_folder(name)
+    return None if folder is None else read_block(folder)
+
+
 def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path | None:
     """The folder with the small files of a checkpoint; None for a registered model that is built by code."""
     if revision is not None and (registered(name) or is_folder(name)):
@@ -83,7 +90,7 @@ def load_folder(
     check_fits(name or str(path), manifest.shape, wanted, chosen)
     module = empty(manifest.shape, chosen, wanted)
     fill(module, manifest.family, shards)
-    denoiser = Network(module, manifest.mask_id, manifest.family.shifted)
+    denoiser = make_network(module, manifest.mask_id, manifest.family.shifted)
     return Model(name or folder.resolve().name, denoiser, manifest.text, manifest.eos, manifest.length)
 
 

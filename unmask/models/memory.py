@@ -68,7 +68,10 @@ def weights_bytes(shape: Shape, dtype: str) -> int:
 
 def needed(shape: Shape, dtype: str) -> int:
     """Weights, the hidden states of `WORKING` positions, and one chunk of logits."""
-    states = WORKING * (6 * shape.width + 3 * shape.hidden) * DTYPES[dtype]
+    hidden = shape.hidden
+    if shape.experts is not None:
+        hidden = max(hidden, shape.experts.chosen * (shape.experts.hidden + shape.width) + shape.experts.shared)
+    states = WORKING * (6 * shape.width + 3 * hidden) * DTYPES[dtype]
     logits = min(2**24, WORKING * shape.vocab) * 12
     return weights_bytes(shape, dtype) + states + logits
 

@@ -66,6 +66,10 @@ class Network:
         return self.module.embed.weight.device
 
     @property
+    def vocab(self) -> int:
+        return self.module.shape.vocab
+
+    @property
     def dtype(self) -> torch.dtype:
         return torch.float64 if self.module.embed.weight.dtype == torch.float64 else torch.float32
 
@@ -87,7 +91,7 @@ class Network:
             return self.module.logits(asked)[: len(places)]
 
         shape = (hidden.shape[0], hidden.shape[1])
-        return Beliefs(read, shape, self.module.shape.vocab, self.mask_id, self.device, computed)
+        return Beliefs(read, shape, self.vocab, self.mask_id, self.device, computed)
 
     def hidden(self, canvas: Canvas, at: Columns) -> Float[Tensor, "row at width"]:
         parts = buckets(canvas)

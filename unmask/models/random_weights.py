@@ -12,12 +12,13 @@ from torch import Tensor
 
 from unmask.core import Denoiser
 from unmask.errors import UnmaskError, nearest
+from unmask.models.block_causal import make_network
 from unmask.models.checkpoint import SHARD, LazyTensor, write_config, write_shards
-from unmask.models.family import DEFAULT_FAMILY, Weight
+from unmask.models.family import DEFAULT_FAMILY
 from unmask.models.family import family as families
 from unmask.models.load import empty
 from unmask.models.memory import check_fits, choose_device, choose_dtype
-from unmask.models.network import Network
+from unmask.models.names import Weight
 from unmask.models.transformer import Shape
 
 SIZES: dict[str, dict[str, int]] = {  # changes to the published shape
@@ -26,6 +27,7 @@ SIZES: dict[str, dict[str, int]] = {  # changes to the published shape
     "small": {"width": 512, "layers": 8, "heads": 8, "hidden": 1536, "vocab": 4096, "context": 2048},
     "1b": {"width": 2048, "layers": 12, "heads": 16, "hidden": 5632},
     "8b": {},
+    "full": {},  # the published shape, whatever its size
 }
 
 
@@ -38,8 +40,24 @@ def random_shape(family: str, size: str) -> Shape:
     published = families.make(family).published
     if size not in SIZES:
         raise UnmaskError(f"unknown size {size!r}: {nearest(size, SIZES)}")
-    shape = replace(published, **SIZES[size])
-    return replace(shape, kv_heads=shape.heads // 2) if published.kv_heads and SIZES[size] else shape
+    return _smaller(replace(published, **SIZES[size]), published) if SIZES[size] else published
+
+
+def _smaller(shape: Shape, published: Shape) -> Shape:
+    """What the published shape has, in proportion."""
+    head = 2 * shape.width // shape.heads if published.head or published.rotary else None  # apart from the width
+    experts = published.experts
+    if experts is not None:
+        groups, shared = (4, 2) if experts.groups > 1 else (1, 1), shape.hidden // 4 * bool(experts.shared)
+        sizes = {"count": 8, "chosen": 2, "hidden": shape.hidden // 4, "shared": shared}
+        experts = replace(experts, **sizes, groups=groups[0], kept_groups=groups[1])
+    return replace(
+        shape,
+        kv_heads=shape.heads // 2 if published.kv_heads else None,
+        head=head,
+        rotary=head // 2 if published.rotary and head else None,
+        experts=experts,
+    )
 
 
 def random_folder(
@@ -84,7 +102,7 @@ def random_denoiser(
     generator = torch.Generator(chosen).manual_seed(seed)
     for key, weight in module.named_parameters():
         weight.data.normal_(float("norm" in key), _spread(key, weight), generator=generator)
-    return Network(module, kind.ids(shape.vocab)[kind.mask], kind.shifted)
+    return make_network(module, kind.ids(shape.vocab)[kind.mask], kind.shifted)
 
 
 def _spread(key: str, weight: Tensor) -> float:
@@ -93,7 +111,7 @@ def _spread(key: str, weight: Tensor) -> float:
         return 0.1
     if key.startswith("embed"):
         return 1.0
-    return (4.0 if key.startswith("head") else 1.0) / weight.shape[1] ** 0.5
+    return (4.0 if key.startswith("head") else 1.0) / weight.shape[-1] ** 0.5
 
 
 def _draws(weight: Weight, seed: int, device: torch.device) -> Callable[[int, int], Tensor]:

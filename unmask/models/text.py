@@ -1,21 +1,22 @@
-"""The tokenizer and chat template of a checkpoint: `tokenizers` for the ids, sandboxed jinja2 for the template."""
+"""The tokenizer and chat template of a checkpoint, and how its small files are read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from jinja2 import TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
 from unmask.errors import UnmaskError
+from unmask.models.chat_template import RENDERER
+from unmask.models.config import shown
 from unmask.models.model import Messages
+
+LARGEST = 2**28  # bytes of a file that is not weights
 
 # How Qwen2.5 splits text before its merges. Checkpoints with only vocab.json and merges.txt leave this to code.
 QWEN_WORDS = (
@@ -52,21 +53,7 @@ class Subwords:
         return self._render(list(messages))
 
     def _render(self, messages: list[dict[str, str]]) -> str:
-        try:
-            template = _JINJA.from_string(self.template or "")
-            return template.render(messages=messages, add_generation_prompt=True, **self.specials)
-        except TemplateError as error:
-            raise UnmaskError(f"the chat template does not accept these messages: {error}") from None
-
-
-def _refuse(message: str) -> NoReturn:
-    raise TemplateError(message)
-
-
-_JINJA = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
-_JINJA.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
-_JINJA.globals["raise_exception"] = _refuse
-_JINJA.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+        return RENDERER.render(self.template or "", messages=messages, add_generation_prompt=True, **self.specials)
 
 
 def read_text(folder: Path) -> Subwords:
@@ -80,14 +67,32 @@ def read_json(path: Path, missing: Any = None) -> Any:
     if not path.exists() and missing is not None:
         return missing
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_file(path))
     except FileNotFoundError:
         raise UnmaskError(f"{path.parent} has no {path.name}: it is not the folder of a checkpoint") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits
         raise UnmaskError(f"{path} cannot be read ({error}): fetch the file again") from None
     if not isinstance(content, dict):
         raise UnmaskError(f"{path} is not a JSON object: fetch the file again")
     return content
+
+
+def read_file(path: Path) -> str:
+    """The text of a file, which must be a file: a pipe of that name would be waited for."""
+    check_file(path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnmaskError(f"{path} cannot be read ({error}): fetch the file again") from None
+
+
+def check_file(path: Path) -> None:
+    if not path.exists():
+        raise FileNotFoundError(path)
+    if not path.is_file():
+        raise UnmaskError(f"{path} is not a file: fetch it again")
+    if path.suffix != ".safetensors" and path.stat().st_size > LARGEST:
+        raise UnmaskError(f"{path} has {path.stat().st_size} bytes, which no such file needs: fetch it again")
 
 
 def flat_ids(values: Iterable[Any]) -> list[Any]:
@@ -105,19 +110,25 @@ def _content(value: Any) -> str:
 
 def _template(folder: Path, settings: dict[str, Any]) -> str | None:
     if (folder / "chat_template.jinja").exists():
-        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
+        return read_file(folder / "chat_template.jinja")
     template = settings.get("chat_template")
     if isinstance(template, list):  # several, each with a name
-        template = {entry["name"]: entry["template"] for entry in template}.get("default")
-    return template if isinstance(template, str) else None
+        named = [entry for entry in template if isinstance(entry, dict) and entry.get("name") == "default"]
+        template = named[0].get("template") if named else None
+    if template is not None and not isinstance(template, str):
+        raise UnmaskError(f"chat_template in tokenizer_config.json is {shown(template)}: it must be text")
+    return template
 
 
 def _tokenizer(folder: Path, settings: dict[str, Any]) -> Tokenizer:
     whole, vocab, merges = folder / "tokenizer.json", folder / "vocab.json", folder / "merges.txt"
+    files = [file for file in (whole, vocab, merges) if file.exists()]
+    for file in files:
+        check_file(file)
     try:
-        if whole.exists():
+        if whole in files:
             return Tokenizer.from_file(str(whole))
-        if vocab.exists() and merges.exists():
+        if vocab in files and merges in files:
             return _qwen(BPE.from_file(str(vocab), str(merges)), settings)
     except Exception as error:  # the tokenizers library raises bare Exceptions
         raise UnmaskError(f"the tokenizer in {folder} cannot be read ({error}): fetch its files again") from None

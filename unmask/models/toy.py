@@ -57,6 +57,7 @@ class Exact(ABC):
 
     def __init__(self, letters: int, context: int, seed: int, device: torch.device):
         self.letters, self.mask_id, self.context = letters, letters, context
+        self.vocab = letters + 1
         self.seed, self.device = seed, device
 
     def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:

@@ -1,6 +1,7 @@
-"""One bidirectional transformer for the shapes of LLaDA (arXiv 2502.09992) and Dream (Qwen2.5).
+"""One transformer for the shapes of Llama, Qwen2, Qwen3 and their mixtures of experts, as diffusion models use them.
 
-RMSNorm, rotary positions, SwiGLU, grouped heads. The projections that read the same input are one matrix each.
+RMSNorm, rotary positions, SwiGLU, grouped heads. The projections that read the same input are one matrix each. A
+position attends to the whole row or, in a block-causal model, to the blocks before its own and to its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.core.shapes import Bool, Columns, Float, Int, Tokens
+from unmask.models.experts import Experts, Mixture
 
 # Of a layer by its number: the keys and values of whole rows, (2, row, head, pos, dim), which it may write to.
 Memory = Callable[[int], Tensor]
@@ -31,14 +33,26 @@ class Shape:
     eps: float = 1e-5
     qkv_bias: bool = False
     tied: bool = False  # the head is the embedding
+    head: int | None = None  # width of a head, where it is not width / heads
+    qk_norm: bool = False  # queries and keys are normed head by head
+    rotary: int | None = None  # how much of a head's width is turned by its position; None: all of it
+    block: int | None = None  # positions per block of a block-causal model; None: all see all
+    experts: Experts | None = None  # instead of one MLP, in some layers
 
     @property
     def head_width(self) -> int:
-        return self.width // self.heads
+        return self.head or self.width // self.heads
+
+    @property
+    def q_width(self) -> int:
+        return self.head_width * self.heads
 
     @property
     def kv_width(self) -> int:
         return self.head_width * (self.kv_heads or self.heads)
+
+    def experts_of(self, layer: int) -> Experts | None:
+        return self.experts if self.experts is not None and layer >= self.experts.dense else None
 
     def room(self, rows: int, width: int) -> torch.Size:
         """Of the keys and values of whole rows: (layer, 2, row, head, pos, dim)."""
@@ -46,10 +60,13 @@ class Shape:
 
     @property
     def parameters(self) -> int:
-        attention = self.width * (2 * self.width + 2 * self.kv_width)
-        bias = (self.width + 2 * self.kv_width) * self.qkv_bias
-        layer = attention + bias + 3 * self.width * self.hidden + 2 * self.width
-        return self.layers * layer + self.width * (1 + self.vocab * (1 if self.tied else 2))
+        mixed = 0 if self.experts is None else self.layers - self.experts.dense
+        mlps = (self.layers - mixed) * 3 * self.width * self.hidden
+        if self.experts is not None:
+            mlps += mixed * self.experts.parameters(self.width)
+        attention = 2 * self.width * (self.q_width + self.kv_width)
+        small = (self.q_width + 2 * self.kv_width) * self.qkv_bias + 2 * self.head_width * self.qk_norm + 2 * self.width
+        return self.layers * (attention + small) + mlps + self.width * (1 + self.vocab * (1 if self.tied else 2))
 
 
 class Norm(nn.Module):
@@ -68,16 +85,22 @@ class Norm(nn.Module):
 
 
 class Layer(nn.Module):
-    def __init__(self, shape: Shape):
+    def __init__(self, shape: Shape, number: int = 0):
         super().__init__()
         self.shape = shape
         width, kv = shape.width, shape.kv_width
         self.attention_norm = Norm(width, shape.eps)
-        self.qkv = nn.Linear(width, width + 2 * kv, bias=shape.qkv_bias)
-        self.out = nn.Linear(width, width, bias=False)
+        self.qkv = nn.Linear(width, shape.q_width + 2 * kv, bias=shape.qkv_bias)
+        if shape.qk_norm:
+            self.q_norm, self.k_norm = Norm(shape.head_width, shape.eps), Norm(shape.head_width, shape.eps)
+        self.out = nn.Linear(shape.q_width, width, bias=False)
         self.mlp_norm = Norm(width, shape.eps)
-        self.gate_up = nn.Linear(width, 2 * shape.hidden, bias=False)
-        self.down = nn.Linear(shape.hidden, width, bias=False)
+        self.mixture = None
+        if (experts := shape.experts_of(number)) is not None:
+            self.mixture = Mixture(width, experts)
+        else:
+            self.gate_up = nn.Linear(width, 2 * shape.hidden, bias=False)
+            self.down = nn.Linear(shape.hidden, width, bias=False)
 
     def forward(
         self,
@@ -89,6 +112,8 @@ class Layer(nn.Module):
     ) -> Tensor:
         """With `held` the positions of x are those `columns` of rows whose other keys and values are in it."""
         x = x + self.attend(self.attention_norm(x), turn, mask, held, columns)
+        if self.mixture is not None:
+            return x + self.mixture(self.mlp_norm(x))
         gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
         return x + self.down(F.silu(gate) * up)
 
@@ -98,10 +123,16 @@ class Layer(nn.Module):
         heads, kv = self.shape.heads, self.shape.kv_heads or self.shape.heads
         qkv = self.qkv(x).unflatten(-1, (-1, self.shape.head_width)).transpose(1, 2)  # (row, head, pos, dim)
         qk, v = qkv.split([heads + kv, kv], dim=1)
+        if self.shape.qk_norm:
+            q, k = qk.split([heads, kv], dim=1)
+            qk = torch.cat([self.q_norm(q), self.k_norm(k)], dim=1)
         q, k = rotate(qk, turn).split([heads, kv], dim=1)
         if held is not None and columns is not None:
             k, v = keep(held, columns, k, v)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=kv != heads)
+        shared = heads // kv
+        if shared > 1 and mask is not None and q.is_cuda:  # no fused kernel takes both a mask and shared keys
+            k, v, shared = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1), 1
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=shared > 1)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
 
@@ -113,7 +144,7 @@ class Transformer(nn.Module):
         if not weight.is_meta:  # a draw on the meta device draws nothing and imports torch's compiler: a second lost
             nn.init.normal_(weight)
         self.embed = nn.Embedding(shape.vocab, shape.width, _weight=weight)
-        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.layers = nn.ModuleList(Layer(shape, number) for number in range(shape.layers))
         self.norm = Norm(shape.width, shape.eps)
         self.head = nn.Linear(shape.width, shape.vocab, bias=False)
         if shape.tied:
@@ -130,15 +161,20 @@ class Transformer(nn.Module):
         """Hidden states after the last norm. `places` are rotary positions; only `real` positions are attended to.
 
         With `memory` the tokens are those at `columns` of longer rows, the rest of which is known by its keys and
-        values; those of the tokens are written there.
+        values; those of the tokens are written there. The rows of a block-causal model begin at column 0.
         """
         if places is None:
             places = torch.arange(tokens.shape[1], device=tokens.device)[None]
         x = self.embed(tokens)
         turn = rotary(places, self.shape, x.dtype)
+        first = memory and memory(0)
         mask = None if real is None else real[:, None, None, :]
+        if self.shape.block is not None:
+            earlier = block_causal(places, tokens.shape[1] if first is None else first.shape[3], self.shape.block)
+            mask = earlier if mask is None else earlier & mask
         for number, layer in enumerate(self.layers):
-            x = layer(x, turn, mask, memory and memory(number), columns)
+            held = memory(number) if memory and number else first
+            x = layer(x, turn, mask, held, columns)
         return self.norm(x)
 
     def room(self, rows: int, width: int) -> Float[Tensor, "layer 2 row head pos dim"]:
@@ -176,16 +212,27 @@ def select(held: Float[Tensor, "2 row head pos dim"], line: Int[Tensor, " line"]
     return torch.index_select(held.flatten(0, 2).flatten(1), 0, line, out=target).view(two, -1, heads, *rest)
 
 
+def block_causal(places: Int[Tensor, "#row pos"], width: int, block: int) -> Bool[Tensor, "#row 1 pos whole"]:
+    """Whether a position sees a column: those of its own block and of earlier ones, counted from column 0."""
+    every = torch.arange(width, device=places.device)
+    return (every // block <= places[:, :, None] // block)[:, None]
+
+
 def rotary(places: Int[Tensor, "row pos"], shape: Shape, dtype: torch.dtype) -> Float[Tensor, "2 row 1 pos half"]:
     """Cosines and sines of every position's angles, in float32 or better."""
     wide = torch.float64 if dtype == torch.float64 else torch.float32
-    half = torch.arange(0, shape.head_width, 2, device=places.device, dtype=wide) / shape.head_width
+    turned = shape.rotary or shape.head_width
+    half = torch.arange(0, turned, 2, device=places.device, dtype=wide) / turned
     angles = places[:, None, :, None].to(wide) * shape.theta**-half
     return torch.stack([angles.cos(), angles.sin()])
 
 
 def rotate(x: Tensor, turn: Tensor) -> Tensor:
-    """Half-rotation: the first half of a head's width is paired with the second."""
+    """Half-rotation: the first half of the turned width is paired with the second; the rest of a head stays."""
     cos, sin = turn
-    first, second = x.to(turn.dtype).chunk(2, dim=-1)
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
+    turned = 2 * cos.shape[-1]
+    first, second = x[..., :turned].to(turn.dtype).chunk(2, dim=-1)
+    parts = [first * cos - second * sin, second * cos + first * sin]
+    if turned < x.shape[-1]:
+        parts.append(x[..., turned:].to(turn.dtype))
+    return torch.cat(parts, dim=-1).to(x.dtype)

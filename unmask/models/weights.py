@@ -12,12 +12,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from unmask.errors import UnmaskError
-from unmask.models.family import Family, Weight
-from unmask.models.text import read_json
+from unmask.models.family import Family
+from unmask.models.names import Weight
+from unmask.models.text import check_file, read_json
 from unmask.models.transformer import Shape, Transformer
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 PIECE = 2**26  # bytes copied at a time: the extra memory that a change of dtype takes
+LONGEST = 255  # characters of a shard's name
 FLOATS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}  # bytes per number of the dtypes a shard may have
 
 
@@ -25,17 +27,22 @@ FLOATS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}  # bytes per number of the dt
 class Shards:
     folder: Path
     index: dict[str, str]  # the file of each tensor; empty without an index
+    total: int | None = None  # bytes of all tensors, where the index says so
 
     @classmethod
     def of(cls, folder: Path, local: bool = True) -> Shards:
         """As the index lists them; without one there is a single file, which must exist if `local`."""
         if (folder / INDEX).exists():
-            index = read_json(folder / INDEX).get("weight_map")
+            table = read_json(folder / INDEX)
+            index, about = table.get("weight_map"), table.get("metadata") or {}
             if not isinstance(index, dict) or not index:
                 raise UnmaskError(f"{folder / INDEX} has no weight_map: fetch the file again")
+            if not isinstance(about, dict):
+                raise UnmaskError(f"{folder / INDEX} has metadata that is not an object: fetch the file again")
             for name in index.values():
                 _check_inside(folder, name)
-            return cls(folder, index)
+            total = about.get("total_size")
+            return cls(folder, index, total if isinstance(total, int) and total > 0 else None)
         if not local or (folder / SINGLE).exists():
             return cls(folder, {})
         raise UnmaskError(_missing(folder))
@@ -53,6 +60,8 @@ def _check_inside(folder: Path, name: Any) -> None:
     path = PurePosixPath(str(name))
     if not isinstance(name, str) or path.is_absolute() or ".." in path.parts or "\\" in name:
         raise UnmaskError(f"{folder / INDEX} points outside its folder, at {name!r}: do not trust this checkpoint")
+    if len(name) > LONGEST:
+        raise UnmaskError(f"{folder / INDEX} names a shard of {len(name)} characters, {name[:40]!r}…: fetch it again")
 
 
 def _missing(folder: Path) -> str:
@@ -71,15 +80,25 @@ def fill(module: Transformer, family: Family, shards: Shards) -> None:
     wanted = list(family.weights(module.shape))
     with ExitStack() as stack:
         files = {file: stack.enter_context(_open(shards.folder / file)) for file in shards.files}
-        place = {name: file for file, opened in files.items() for name in opened.offset_keys()}
+        place = _places(files)
         for weight in wanted:
             _check_weight(weight, files, place, shards)
         _check_spare(wanted, place, family, module.shape)
         parameters = dict(module.named_parameters())
         with torch.no_grad():
             for weight in sorted(wanted, key=lambda weight: place[weight.name]):
-                rows = parameters[weight.parameter][weight.start : weight.start + weight.shape[0]]
-                copy(rows, files[place[weight.name]].get_tensor(weight.name))
+                copy(weight.rows(parameters), files[place[weight.name]].get_tensor(weight.name))
+
+
+def _places(files: dict[str, Any]) -> dict[str, str]:
+    """The file of each tensor."""
+    place: dict[str, str] = {}
+    for file, opened in files.items():
+        for name in opened.offset_keys():
+            if name in place:
+                raise UnmaskError(f"weight {name} is in {place[name]} and in {file}: fetch the checkpoint again")
+            place[name] = file
+    return place
 
 
 def copy(target: Tensor, source: Tensor) -> None:
@@ -90,10 +109,11 @@ def copy(target: Tensor, source: Tensor) -> None:
 
 
 def _open(path: Path) -> Any:
-    if not path.exists():
-        raise UnmaskError(f"shard {path.name} is missing from {path.parent}: fetch the checkpoint again")
     try:
+        check_file(path)
         return safe_open(str(path), framework="pt")
+    except FileNotFoundError:
+        raise UnmaskError(f"shard {path.name} is missing from {path.parent}: fetch the checkpoint again") from None
     except (SafetensorError, OSError) as error:
         raise UnmaskError(f"{path} is cut short or damaged ({error}): fetch the file again") from None
 

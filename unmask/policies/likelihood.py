@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.core import Rows, Step
+from unmask.core import Decoder, Rows, Step
 from unmask.core.noise import mix
 from unmask.core.shapes import AtFloat, Columns, Float, Int
 from unmask.errors import UnmaskError
@@ -165,6 +165,19 @@ class Sum(Likelihood):
         return [*self.first.groups(current), *self.second.groups(current)]
 
 
+def blind_likelihood(decoder: object) -> str | None:
+    """The likelihood of a decoder, or of one inside it, that hides whole blocks and shows nothing but the future.
+
+    A block-causal model sees no future: there `block` equals `future-masked`.
+    """
+    for value in getattr(decoder, "__dict__", {}).values():
+        if isinstance(value, Block | FutureMasked):
+            return likelihood.spec(value)
+        if isinstance(value, Decoder) and (name := blind_likelihood(value)):
+            return name
+    return None
+
+
 def score_blocks(
     rows: Rows, completions: Sequence[Rows], likelihood: Likelihood, step: Step
 ) -> Float[Tensor, "row block"]:
@@ -174,7 +187,7 @@ def score_blocks(
     logps = predict(_joined(rows, completions), groups, likelihood.start(step.span))
     fresh: dict[int, Tensor] = {}
     for group, logp in zip(groups, logps, strict=True):
-        blocks = [slot // step.size for slot in _numbers(group.counted, rows.length)]
+        blocks = [(slot + step.lead) // step.size for slot in _numbers(group.counted, rows.length)]
         parts = logp.split([len(list(part)) for _, part in groupby(blocks)], dim=1)
         for block, part in zip(dict.fromkeys(blocks), parts, strict=True):
             mean = part.sum(1).unflatten(0, (-1, len(rows))).mean(0)

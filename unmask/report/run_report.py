@@ -22,7 +22,7 @@ from unmask.runs.store import Run, read_run
 
 CELL = ("decoder", "length", "seed")  # of a cell, not of a run
 SETTINGS = {name: value for name, value in Decoding().to_dict().items() if name not in CELL}
-USUAL: dict[str, Any] = {"metric": "ours", **SETTINGS, "precision": Placement().precision}
+USUAL: dict[str, Any] = {"metric": "ours", **SETTINGS, "cache": "none", "precision": Placement().precision}
 APPROXIMATE = {"early_end": "Early end", "cache": "A cache"}
 
 

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.core import Branch, Canvas, Denoiser, Rows, Schedule, Session, Step
+from unmask.core import Branch, Canvas, Denoiser, Rows, Schedule, Session, Step, block_size
+from unmask.core.decoder import fit
 from unmask.core.kept import distinct
 from unmask.core.shapes import Score, Tokens
 from unmask.decoders import LowConfidence, OrderTokenSearch
@@ -89,14 +90,20 @@ class Study:
 
     @property
     def decoder(self) -> OrderTokenSearch:
-        search = self.generation.decoding.decoder.resolved(self.generation.decoding.length)
+        model, length = self.generation.model, self.generation.decoding.length
+        search = fit(self.generation.decoding.decoder, block_size(model.denoiser), length).resolved(length)
         assert isinstance(search, OrderTokenSearch)
         return search
 
     def header(self) -> dict[str, Any]:
         decoding = self.generation.decoding
         names = {"model": self.generation.model.name, "task": task.spec(self.task), "task_version": self.task.version}
-        return {"format": FORMAT, "version": VERSION, **names, **decoding.record(decoding.length)}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            **names,
+            **decoding.record(decoding.length, self.generation.model),
+        }
 
     def candidates(self, problems: Sequence[Problem], batch: int = BATCH) -> Iterator[Candidate]:
         """By batch, then search, then problem, then parent and draw."""
@@ -115,7 +122,7 @@ class Study:
         decoding, model = self.generation.decoding, self.generation.model
         canvas, search = self.generation.canvas(prompts), self.decoder
         session = Session(search, model.denoiser, canvas, decoding.seed, decoding.adapter(model))
-        schedule = Schedule.plan(decoding.length, search.block, search.steps)
+        schedule = session.rows.plan(search.block, search.steps)
         steps = list(schedule)
         zeros = canvas.logp.new_zeros(len(canvas) * search.beams, schedule.blocks)
         scores: BlockScores = dict.fromkeys(LIKELIHOODS, zeros)

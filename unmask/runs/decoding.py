@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 import unmask.decoders  # noqa: F401  registers the decoders
-from unmask.core import Adapter, Canvas, Decoder, Denoiser, decoder
+from unmask.core import Adapter, Canvas, Decoder, Denoiser, block_size, decoder
+from unmask.core.decoder import fit
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.models.cache import cached, make_cache
+from unmask.models.cache import cached, make_cache, usual_cache
 from unmask.models.early_end import EarlyEnd
 from unmask.models.guidance import Guided
 from unmask.models.suppress import Suppressed
@@ -28,7 +29,7 @@ class DecodingOptions(TypedDict, total=False):
     guidance: float
     suppress: bool
     early_end: bool
-    cache: str
+    cache: str | None
     stop: str | Sequence[str]
 
 
@@ -47,7 +48,7 @@ class Decoding:
     guidance: float = 0.0  # scale of classifier-free guidance; above 0 it doubles the rows
     suppress: bool = False  # never write end-of-text
     early_end: bool = False  # compute nothing after an answer's end-of-text; approximate (docs/caching.md)
-    cache: str = "none"  # KV cache within a block: prefix, dual or dual(refresh=4); approximate (docs/caching.md)
+    cache: str | None = None  # KV cache: none, exact, or approximate: prefix, dual, dual(refresh=4) (docs/caching.md)
     stop: tuple[str, ...] = ()  # cut the text before the first of these strings
 
     def __post_init__(self) -> None:
@@ -62,7 +63,8 @@ class Decoding:
             raise UnmaskError("early_end waits for the end-of-text that suppress forbids: choose one of them")
         if not all(isinstance(text, str) and text for text in self.stop):
             raise UnmaskError("a stop string is empty or not text: give at least one character")
-        object.__setattr__(self, "cache", make_cache(self.cache))  # the same spelling in every record
+        if self.cache is not None:
+            object.__setattr__(self, "cache", make_cache(self.cache))  # the same spelling in every record
 
     def denoiser(self, model: Model) -> Denoiser:
         """The model's denoiser, with its cache: what the meter counts."""
@@ -90,9 +92,10 @@ class Decoding:
         parts = {"decoder": decoder.make(values.get("decoder", DECODER))}
         return cls(**{**values, **parts, "stop": (stop,) if isinstance(stop, str) else tuple(stop)})
 
-    def record(self, masks: int) -> dict[str, Any]:
-        """Plain values, with the decoder's defaults written out for this number of masks."""
-        return replace(self, decoder=self.decoder.resolved(masks)).to_dict()
+    def record(self, masks: int, model: Model) -> dict[str, Any]:
+        """Plain values, with every default written out for this model and number of masks."""
+        chosen = fit(self.decoder, block_size(model.denoiser), masks).resolved(masks)
+        return replace(self, decoder=chosen, cache=self.cache or usual_cache(model.denoiser)).to_dict()
 
 
 def spec(value: Decoder) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any
 
-from unmask.core import Canvas, Decoded, Denoiser, Frame, Watch, decode, stream
+from unmask.core import Canvas, Decoded, Denoiser, Frame, Watch, block_size, decode, stream
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.policies.choice import choose
+from unmask.policies.likelihood import blind_likelihood
 from unmask.runs.decoding import Decoding
 from unmask.runs.output import FinalRow, Output, answer_text, filled_text, partial_text
 from unmask.runs.prompt import EncodedPrompt
@@ -17,6 +20,7 @@ from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 
 Key = Callable[[str], str]
 Around = Callable[[Denoiser], Denoiser]
+log = logging.getLogger("unmask")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,11 @@ class Generation:
 
     def __post_init__(self) -> None:
         self.denoiser()  # a model without the chosen cache is refused before any work
+        if block_size(self.model.denoiser) and (name := blind_likelihood(self.decoding.decoder)):
+            say_once(
+                f"{self.model.name} is block-causal and sees no future: the likelihood {name} is future-masked there, "
+                "and says little of a candidate; choose likelihood=interleaved, or the decoder search"
+            )
 
     def denoiser(self) -> Denoiser:
         denoiser = self.decoding.denoiser(self.model)
@@ -80,7 +89,7 @@ class Generation:
     def settings(self, prompt: EncodedPrompt) -> dict[str, Any]:
         """All that is needed to reproduce an output, as plain values."""
         masks = prompt.ids.count(self.model.denoiser.mask_id) + self.decoding.length
-        return {"model": self.model.name, **self.decoding.record(masks)}
+        return {"model": self.model.name, **self.decoding.record(masks, self.model)}
 
     def trace_header(self, prompt: EncodedPrompt) -> dict[str, Any]:
         return {
@@ -114,6 +123,11 @@ class Generation:
         measured = {name: cost.pop(name) for name in ("calls", "seconds", "memory")}  # differ from run to run
         end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": cost, "measured": measured}
         return Trace(self.trace_header(prompt), recorder.steps, end)
+
+
+@cache
+def say_once(sentence: str) -> None:
+    log.warning(sentence)
 
 
 def in_batches(

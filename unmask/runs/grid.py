@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from unmask.core import decoder
+from unmask.core.decoder import fit
 from unmask.errors import UnmaskError
-from unmask.models import default_length, model
+from unmask.models import default_block, default_length, model
 from unmask.models.load import registered
 from unmask.runs.decoding import Decoding
 from unmask.runs.placement import Placement
@@ -53,7 +54,8 @@ class Grid:
     def cells(self) -> list[Cell]:
         """Without repetition, however a decoder was spelt."""
         cells = product(self.models, self.tasks, self.decoders, self.lengths)
-        return list(dict.fromkeys(Cell(m, t, resolved(d, length), length) for m, t, d, length in cells))
+        blocks = {name: _block(name) for name in self.models}
+        return list(dict.fromkeys(Cell(m, t, resolved(d, length, blocks[m]), length) for m, t, d, length in cells))
 
     def decoding_of(self, cell: Cell, seed: int) -> Decoding:
         return replace(self.decoding, decoder=decoder.make(cell.decoder), length=cell.length, seed=seed)
@@ -64,11 +66,13 @@ class Grid:
         decoding = self.decoding.to_dict()
         for name in ("decoder", "length", "seed"):
             del decoding[name]
+        if decoding["cache"] in (None, "exact"):  # neither changes a result
+            decoding["cache"] = "none"
         return {
             "models": list(self.models),
             "tasks": list(self.tasks),
             "task_versions": [each.version for each in tasks],
-            "decoders": [resolved(spec, length) for spec in self.decoders for length in self.lengths],
+            "decoders": self._resolved(),
             "lengths": list(self.lengths),
             "seeds": list(self.seeds),
             "samples": self.samples,
@@ -80,6 +84,12 @@ class Grid:
             "traces": self.traces,
             **self.placement.spec(),
         }
+
+    def _resolved(self) -> list[str]:
+        """The decoders as the cells have them."""
+        blocks = dict.fromkeys(map(_block, self.models))
+        every = product(blocks, self.decoders, self.lengths)
+        return [resolved(spec, length, block) for block, spec, length in every]
 
     def problems(self) -> dict[str, list[Problem]]:
         """By task. What a task would refuse for every problem is refused here."""
@@ -124,8 +134,17 @@ def make_grid(
     )
 
 
-def resolved(spec: str, length: int) -> str:
-    return decoder.spec(decoder.make(spec).resolved(length))
+def resolved(spec: str, length: int, block: int | None = None) -> str:
+    """The decoder with its defaults written out, for a block-causal model with its blocks."""
+    return decoder.spec(fit(decoder.make(spec), block, length).resolved(length))
+
+
+def _block(name: str) -> int | None:
+    """Of a block-causal model. One that cannot be read here is refused where it runs."""
+    try:
+        return default_block(name)
+    except UnmaskError:
+        return None
 
 
 def _shared_length(names: Sequence[str]) -> int:

@@ -27,6 +27,7 @@ def read_prompt(model: Model, prompt: OnePrompt, length: int = 0, infill: bool =
     """Chat messages go through the model's template; text is continued as it is. `length` masks must fit as well."""
     if _are_ids(prompt):
         ids = tuple(int(i) for i in prompt)  # type: ignore[arg-type]
+        _check_ids(model, ids)
         text = model.text.decode(ids)
         _check_room(model, len(ids) + length)
         return EncodedPrompt(text, ids, (text,))
@@ -39,6 +40,8 @@ def read_prompt(model: Model, prompt: OnePrompt, length: int = 0, infill: bool =
         raise UnmaskError(f"the prompt holds {gap and gap.group()!r}: use fill to fill gaps")
     encoded = [part if isinstance(part, int) else tuple(model.text.encode(part)) for part in parts]
     _check_room(model, sum(part if isinstance(part, int) else len(part) for part in encoded) + length)
+    for part in encoded:
+        _check_ids(model, () if isinstance(part, int) else part)
     gaps = ((model.denoiser.mask_id,) * part if isinstance(part, int) else part for part in encoded)
     return EncodedPrompt(text, tuple(chain.from_iterable(gaps)), parts)
 
@@ -50,6 +53,15 @@ def _check_room(model: Model, positions: int) -> None:
             f"prompt and answer need {positions} positions, the model takes {model.denoiser.context}: "
             f"shorten the length by {positions - model.denoiser.context} or the prompt"
         )
+
+
+def _check_ids(model: Model, ids: Sequence[int]) -> None:
+    """Given by a caller, or by a tokenizer that knows more tokens than the model."""
+    vocab = getattr(model.denoiser, "vocab", None)
+    for number in ids:
+        if number < 0 or (vocab is not None and number >= vocab):
+            known = "0 or more" if vocab is None else f"0 to {vocab - 1}"
+            raise UnmaskError(f"token id {str(number)[:20]} is not in the vocabulary of {model.name}: ids are {known}")
 
 
 def is_one(prompt: Any) -> bool:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from unmask.errors import UnmaskError
 from unmask.models.checkpoint import write_json, write_specials
-from unmask.models.family import LLAMA_SETTINGS, Config, Family, family
+from unmask.models.config import Config, class_names
+from unmask.models.family import LLAMA_SETTINGS, Family, family
 from unmask.models.tokenizer_files import MERGES, vocabulary
 from unmask.models.transformer import Shape
 
@@ -49,15 +49,14 @@ class Dream(Family):
     shifted = True
     length = 256
 
+    def matches(self, config: Config) -> bool:
+        """DreamReasoner, another family, has the same model type and counts blocks."""
+        return super().matches(config) and (bool(class_names(config)) or "block_size" not in config)
+
     def shape(self, config: Config) -> Shape:
-        """Newer files keep the rotary settings in a table; Qwen2.5 has qkv biases without a key for them."""
-        rotary = config.get("rope_parameters") or {}
-        scaling = config.get("rope_scaling") or rotary
-        kind = scaling.get("rope_type", scaling.get("type", "default"))
-        if kind != "default":
-            raise UnmaskError(f"config.json scales rotary positions ({kind!r}): only 'default' is supported")
-        stated = {key: value for key, value in config.items() if value is not None and key != "rope_scaling"}
-        shape = super().shape({"attention_bias": True, **rotary, **stated})
+        """Qwen2.5 has qkv biases without a key for them."""
+        bias = {"attention_bias": True} if config.get("attention_bias") is None else {}
+        shape = super().shape({**config, **bias})
         return replace(shape, context=TRAINED) if shape.context == INHERITED else shape
 
     def write_tokenizer(self, folder: Path, vocab: int) -> None:

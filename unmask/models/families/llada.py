@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from unmask.errors import UnmaskError
-from unmask.models.family import Config, Family, Field, Names, family, positive_number
+from unmask.models.config import Config, flag, positive_number
+from unmask.models.family import Family, Field, family
+from unmask.models.names import Names
 from unmask.models.tokenizer_files import write_tokenizer_json
 from unmask.models.transformer import Shape
 
@@ -79,11 +81,16 @@ class LLaDA(Family):
 
     def shape(self, config: Config) -> Shape:
         if config.get("num_experts"):
-            raise UnmaskError("config.json has a mixture of experts, which is not supported: use LLaDA-8B or LLaDA-1.5")
+            raise UnmaskError("config.json has a mixture of experts, which LLaDA's own class has not: see LLaDA-MoE")
+        if config.get("layer_norm_type") is None:
+            raise UnmaskError(
+                "config.json does not set layer_norm_type, and LLaDA's own class then builds LayerNorm: "
+                "set it to 'rms' if the weights were trained with RMSNorm"
+            )
         config = dict(config)
-        if config.get("multi_query_attention"):
+        if flag(config, "multi_query_attention"):
             config["n_kv_heads"] = 1
-        if not config.get("mlp_hidden_size"):
+        if config.get("mlp_hidden_size") is None:
             config["mlp_hidden_size"] = positive_number(config, "d_model") * positive_number(config, "mlp_ratio")
         return super().shape(config)
 

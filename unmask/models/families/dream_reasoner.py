@@ -1,0 +1,24 @@
+"""DreamReasoner-8B: Qwen3 under a block-causal mask. Its model type says `Dream`, but its logits are not shifted.
+
+It is told from Dream by its model class or, where config.json names none, by its `block_size`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from unmask.models.config import Config, class_names
+from unmask.models.families.sdar import SDAR
+from unmask.models.family import family
+from unmask.models.transformer import Shape
+
+
+@family("dream-reasoner")
+class DreamReasoner(SDAR):
+    model_type = "Dream"
+    classes = ("DreamForCausalLM",)
+    published: ClassVar[Shape] = replace(SDAR.published, block=32)
+
+    def matches(self, config: Config) -> bool:
+        return super().matches(config) and (bool(class_names(config)) or "block_size" in config)
