@@ -25,8 +25,7 @@ def texts(result: Decoded) -> list[list[int]]:
     return result.canvas.tokens[:, int(result.canvas.pad[0]) :].tolist()
 
 
-@settings(max_examples=25)
-@given(
+SETTINGS = (
     problems(),
     st.integers(9, 80),
     st.integers(1, 4),
@@ -35,9 +34,11 @@ def texts(result: Decoded) -> list[list[int]]:
     st.integers(1, 9),
     st.sampled_from(JUDGES),
 )
-def test_it_is_the_plain_loop(
+
+
+def _assert_plain_loop(
     case: Problems, budget: int, width: int, sure: float, plausible: float, block: int, name: str
-):
+) -> None:
     block = min(block, *case.masks)
     settings = f"budget={budget}, width={width}, sure={sure}, plausible={plausible}, block={block}, likelihood={name}"
     denoiser, chosen = case.denoiser, plain_likelihood(likelihood.make(name))
@@ -50,6 +51,12 @@ def test_it_is_the_plain_loop(
         assert texts(result) == [text.x.tolist() for text in best]
         assert result.score == [pytest.approx(text.score, rel=1e-9, abs=1e-9) for text in best]
         assert result.cost.rows == budget - loop.left
+
+
+test_it_is_the_plain_loop = settings(max_examples=15)(given(*SETTINGS)(_assert_plain_loop))
+test_it_is_the_plain_loop_over_a_long_sweep = pytest.mark.slow(
+    settings(max_examples=400)(given(*SETTINGS)(_assert_plain_loop))
+)
 
 
 @settings(max_examples=25)

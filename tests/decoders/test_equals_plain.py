@@ -55,7 +55,7 @@ def _assert_search_is_algorithm_1(case: Case) -> None:
         assert want.tokens == result.canvas.tokens[0, pad:].tolist()
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(searches())
 def test_order_token_search_is_algorithm_1(case: Case):
     _assert_search_is_algorithm_1(case)
@@ -78,7 +78,7 @@ def _assert_same_candidates(branch: Branch, want: list[plain.Beam]) -> None:
     assert torch.allclose(branch.blocks, branch.blocks.new_tensor(blocks), rtol=0, atol=1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(searches(), st.sampled_from([1, 4]))
 def test_every_candidate_of_every_branch_is_algorithm_1s(case: Case, rows_at_once: int):
     given_, made = case.problems, case.decoder

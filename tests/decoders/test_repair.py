@@ -25,7 +25,7 @@ def best(results: list[Decoded]) -> list[list[int]]:
     return [result.canvas.tokens[0, int(result.canvas.pad[0]) :].tolist() for result in results]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     problems(),
     st.sampled_from(INNERS),

@@ -42,6 +42,7 @@ def test_the_same_records_give_the_same_bytes(tmp_path: Path):
     assert {name: (tmp_path / name).read_bytes() for name in again} == again
 
 
+@pytest.mark.slow
 def test_the_stored_page_is_not_stale():
     written = pages(DOCS)
     for name, content in written.items():

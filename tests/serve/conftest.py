@@ -21,10 +21,10 @@ from greenlet import getcurrent
 
 import unmask
 from tests.runs.processes import ENVIRON, ROOT, descendants
-from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.metrics import Metrics
+from unmask.serve.routes import make_app
 
 
 class ByCoroutine:
@@ -50,7 +50,7 @@ class Served:
     def __init__(
         self,
         model: unmask.Model,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         keys: tuple[str, ...] = (),
         name: str = "toy",
         **decoding,

@@ -10,7 +10,7 @@ import torch
 import unmask
 from unmask.core import Beliefs, Canvas, Kept, Wrapper
 from unmask.serve.batcher import Batcher
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.refusals import TooLargeError
 from unmask.serve.request import read_request
 from unmask.serve.ticket import Event, Ticket
@@ -33,7 +33,7 @@ class Asked:
     def __init__(self, model: unmask.Model, prompt: str, **decoding):
         self.prompt, self.options = prompt, decoding
         self.events: list[Event] = []
-        request = read_request(model, prompt, decoding, Limits(), show="text")
+        request = read_request(model, prompt, decoding, RequestLimits(), show="text")
         self.ticket = Ticket(request, self.events.append)
 
     @property

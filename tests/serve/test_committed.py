@@ -6,7 +6,7 @@ import pytest
 
 import unmask
 from unmask.serve.committed import Committed
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.request import read_request
 
 
@@ -17,7 +17,7 @@ def tiny() -> unmask.Model:
 
 def follow(tiny: unmask.Model, answer: list[int], order: list[int], **options) -> list[str]:
     """The pieces, as the positions of an answer are written in this order."""
-    request = read_request(tiny, "a", {"decoder": "low-confidence", "length": len(answer), **options}, Limits())
+    request = read_request(tiny, "a", {"decoder": "low-confidence", "length": len(answer), **options}, RequestLimits())
     committed, mask = Committed(tiny, request), tiny.denoiser.mask_id
     ids, pieces = [mask] * len(answer), []
     for place in order:
@@ -54,7 +54,7 @@ def test_the_beginning_of_a_stop_string_is_held_back(tiny):
 
 
 def test_rows_that_differ_commit_what_they_share(tiny):
-    request = read_request(tiny, "a", {"decoder": "ots", "length": 3}, Limits())
+    request = read_request(tiny, "a", {"decoder": "ots", "length": 3}, RequestLimits())
     committed = Committed(tiny, request)
     rows = [[*request.prompt.ids, *tiny.text.encode(text)] for text in ("123", "129")]
     assert committed.text(rows) == "12"
@@ -62,5 +62,5 @@ def test_rows_that_differ_commit_what_they_share(tiny):
 
 def test_a_decoder_that_writes_again_commits_at_its_end(tiny):
     for decoder in ("repair", "best-of(n=2, inner=repair)"):
-        request = read_request(tiny, "a", {"decoder": decoder, "length": 3}, Limits())
+        request = read_request(tiny, "a", {"decoder": decoder, "length": 3}, RequestLimits())
         assert not Committed(tiny, request).certain

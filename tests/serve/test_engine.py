@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import unmask
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.refusals import BusyError, ClosingError, TimedOutError
 
 ENDLESS = {"decoder": "ots(beams=4, block=1)", "length": 512}
@@ -88,7 +88,7 @@ def test_a_reader_that_waits_learns_that_its_request_was_given_up(model):
 
 def test_a_request_that_takes_too_long_is_given_up(model):
     async def ask():
-        async with unmask.AsyncEngine(model, Limits(max_seconds=0.05)) as engine:
+        async with unmask.AsyncEngine(model, RequestLimits(max_seconds=0.05)) as engine:
             with pytest.raises(TimedOutError, match=r"more than 0\.05 s"):
                 await engine.generate("abc", timeout=5.0, **ENDLESS)
             await until(lambda: engine.running == 0)
@@ -98,7 +98,7 @@ def test_a_request_that_takes_too_long_is_given_up(model):
 
 def test_a_full_engine_refuses_and_a_closing_one_finishes_what_it_began(model):
     async def ask():
-        engine = unmask.AsyncEngine(model, Limits(running=1, waiting=1))
+        engine = unmask.AsyncEngine(model, RequestLimits(running=1, waiting=1))
         first = asyncio.create_task(engine.generate("abc", decoder="ar", length=24))
         await until(lambda: engine.running == 1)
         second = asyncio.create_task(engine.generate("abc", decoder="ar", length=4))

@@ -18,7 +18,7 @@ import torch
 import unmask
 from tests.serve.conftest import Served
 from unmask.core import Wrapper
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.replica import Replica
 
 QUESTION: Any = [{"role": "user", "content": "abc"}]
@@ -174,7 +174,7 @@ def test_frames_are_the_lines_of_a_trace(model, served):
 
 
 def test_a_key_locks_everything_but_health_and_a_full_queue_says_when_to_return(model):
-    with Served(model, Limits(running=1, waiting=0), keys=("secret",)) as served:
+    with Served(model, RequestLimits(running=1, waiting=0), keys=("secret",)) as served:
         assert httpx.get(f"{served.url}/healthz").status_code == httpx.get(f"{served.url}/readyz").status_code == 200
         assert httpx.get(f"{served.url}/metrics").status_code == 401
         wrong = openai.OpenAI(base_url=f"{served.url}/v1", api_key="secre", max_retries=0)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import logging
 
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.logs import Lines, RequestLog
 from unmask.serve.request import read_request
 from unmask.serve.ticket import Ticket
 
 
 def logged(model, caplog, prompts: bool) -> dict:
-    request = read_request(model, "secret", {"decoder": "ar", "length": 4}, Limits(), client="someone")
+    request = read_request(model, "secret", {"decoder": "ar", "length": 4}, RequestLimits(), client="someone")
     with caplog.at_level(logging.INFO, "unmask.serve"):
         RequestLog("toy", prompts).ended(Ticket(request, [].append), "cancelled", None)
     return json.loads(Lines().format(caplog.records[-1]))

@@ -11,7 +11,7 @@ import pytest
 import unmask
 from tests.serve.conftest import Served
 from unmask.serve.bodies import ChatCompletion, Settings
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serve.md").read_text("utf-8")
 
@@ -27,7 +27,7 @@ def test_the_code_runs(capsys):
 
 
 def test_the_page_names_every_limit_and_setting():
-    for field in fields(Limits):
+    for field in fields(RequestLimits):
         assert f"`--{field.name.replace('_', '-')}`" in PAGE
     neutral = {"top_p", "frequency_penalty", "presence_penalty", "logit_bias", "store", "service_tier", "metadata"}
     neutral |= {"tools", "functions", "tool_choice", "parallel_tool_calls", "modalities", "top_logprobs"}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.refusals import BusyError, ClosingError
 from unmask.serve.request import read_request
-from unmask.serve.ticket import Event, Queue, Ticket
+from unmask.serve.ticket import Event, Ticket, TicketQueue
 
 
 def ticket(model, client: str, events: list[Event] | None = None) -> Ticket:
-    request = read_request(model, "abc", {"decoder": "ar", "length": 4}, Limits(), client=client)
+    request = read_request(model, "abc", {"decoder": "ar", "length": 4}, RequestLimits(), client=client)
     return Ticket(request, ([] if events is None else events).append)
 
 
 def test_clients_take_turns(model):
-    queue = Queue(10, 4)
+    queue = TicketQueue(10, 4)
     for client in "aaaabc":
         queue.put(ticket(model, client))
     taken = [queue.take() for _ in range(6)]
@@ -25,7 +25,7 @@ def test_clients_take_turns(model):
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_back(model):
-    queue = Queue(2, 4)
+    queue = TicketQueue(2, 4)
     first = ticket(model, "a")
     queue.put(first)
     queue.put(ticket(model, "a"))
@@ -37,7 +37,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(model):
 
 
 def test_what_waits_is_refused_when_the_queue_is_closed(model):
-    queue, events = Queue(2, 4), []
+    queue, events = TicketQueue(2, 4), []
     queue.put(ticket(model, "a", events))
     queue.close()
     assert isinstance(events[0], ClosingError)

@@ -15,7 +15,7 @@ import pytest
 
 import unmask
 from tests.serve.conftest import Served, serving, shown
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_began():
 @pytest.mark.slow
 def test_many_clients_get_what_generate_gives(model):
     specs = ["low-confidence", "threshold(sure=0.3)", "ots(beams=2, block=4)", "vote(n=3)"]
-    with Served(model, Limits(running=8)) as served:
+    with Served(model, RequestLimits(running=8)) as served:
 
         async def client(number: int) -> list[tuple[dict, str]]:
             async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="x") as remote:
@@ -83,7 +83,7 @@ def test_many_clients_get_what_generate_gives(model):
 
 @pytest.mark.slow
 def test_no_request_that_the_schema_allows_breaks_the_server(tmp_path):
-    limits = Limits(max_length=8, max_rows=40, max_choices=2)
+    limits = RequestLimits(max_length=8, max_rows=40, max_choices=2)
     with Served(unmask.load("tiny"), limits, length=4) as served:
         words = [
             "run",

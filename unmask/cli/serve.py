@@ -13,7 +13,7 @@ from unmask.cli.run_options import Address, EngineName, repeatable
 from unmask.errors import UnmaskError, nearest
 from unmask.runs.decoding import Decoding
 from unmask.runs.placement import Placement
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 
 KEY = "UNMASK_API_KEY"
 ENGINES = ("local", "ray")
@@ -32,7 +32,7 @@ def serve(
         list[str] | None, repeatable("--api-key", metavar="KEY", help=f"A key that clients must send; also {KEY}")
     ] = None,
     unlocked: Annotated[bool, typer.Option("--unlocked", help="Serve other machines without a key.")] = False,
-    limits: Annotated[dict[str, Any], Limits],
+    limits: Annotated[dict[str, Any], RequestLimits],
     decoding: options.DecodingFields,
     placement: options.PlacementFields,
     replicas: Annotated[
@@ -57,7 +57,7 @@ def serve(
         raise UnmaskError("--address is for --engine ray: the local engine is this process alone")
     names = list(dict.fromkeys(model or [options.MODEL]))
     keys = [key for key in [*(api_key or []), os.environ.get(KEY, "")] if key]
-    accepted, where = Limits(**limits), Placement(**placement)
+    accepted, where = RequestLimits(**limits), Placement(**placement)
     Decoding.from_dict({"length": 0, **decoding})  # refused before a model is loaded
     try:
         from unmask.serve import server
@@ -69,7 +69,7 @@ def serve(
     metrics = server.Metrics()
     if engine == "ray":
         from unmask.runs.engines.ray import cluster_of, count_workers
-        from unmask.serve.ray import make_engine
+        from unmask.serve.ray_replicas import make_engine
 
         if len(names) > 1 and replicas is None:
             raise UnmaskError("several models share the cluster: say how many copies each has by --replicas")

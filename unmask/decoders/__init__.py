@@ -5,12 +5,13 @@ from unmask.decoders.order_token_search import OrderTokenSearch
 from unmask.decoders.path import Entropy, LeftToRight, LowConfidence, Margin, Random
 from unmask.decoders.repair import Repair
 from unmask.decoders.repeat import BestOf, Vote
-from unmask.decoders.search import Search
+from unmask.decoders.search import BestFirstSearch
 from unmask.decoders.threshold import Threshold
 from unmask.decoders.visible_search import OrderSearch, TokenSearch
 
 __all__ = [
     "Adaptive",
+    "BestFirstSearch",
     "BestOf",
     "Entropy",
     "LeftToRight",
@@ -20,7 +21,6 @@ __all__ = [
     "OrderTokenSearch",
     "Random",
     "Repair",
-    "Search",
     "Threshold",
     "TokenSearch",
     "Vote",

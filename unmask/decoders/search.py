@@ -35,7 +35,7 @@ HURRY = 1.25  # a step writes at least masks / rows left ** HURRY: few at first,
 
 @decoder("search")
 @dataclass(frozen=True)
-class Search:
+class BestFirstSearch:
     budget: int | None = None  # rows per problem, never exceeded; by default what ots with 4 beams asks for
     seconds: float | None = None  # a second limit, for the whole batch
     width: int = 4  # texts of a problem that are written at the same time, and final rows
@@ -169,7 +169,7 @@ class Search:
     def choice(self) -> str:
         return "score"
 
-    def resolved(self, length: int) -> Search:
+    def resolved(self, length: int) -> BestFirstSearch:
         schedule = Schedule.plan(length, self._block(length))
         self._check_blocks(schedule)
         return replace(self, budget=self.rows(length), block=schedule.block)

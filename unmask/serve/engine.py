@@ -18,12 +18,12 @@ from unmask.runs.decoding import DECODER, DecodingOptions
 from unmask.runs.output import Output
 from unmask.runs.placement import Placement
 from unmask.runs.prompt import OnePrompt
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.refusals import ClosingError, RefusedError, TimedOutError
 from unmask.serve.replica import Replica
-from unmask.serve.request import Answer, Request, Show, Update, read_request
+from unmask.serve.request import Completed, Request, Show, Update, read_request
 from unmask.serve.structured import check_grammar
-from unmask.serve.ticket import Event, Queue, Ticket
+from unmask.serve.ticket import Event, Ticket, TicketQueue
 from unmask.serve.watcher import Watcher
 
 
@@ -47,13 +47,13 @@ class Decodes(Protocol):
     def stop(self) -> None: ...
 
 
-MakeReplica = Callable[[Queue], Decodes]
+MakeReplica = Callable[[TicketQueue], Decodes]
 
 
 class Updates:
     """The updates of one request, as they come; the last has the answer."""
 
-    def __init__(self, queue: Queue, watcher: Watcher, request: Request, seconds: float):
+    def __init__(self, queue: TicketQueue, watcher: Watcher, request: Request, seconds: float):
         loop = asyncio.get_running_loop()
         self._events = asyncio.Queue[Event]()
         self._ticket = Ticket(request, _thread_safe(loop, self._events.put_nowait))
@@ -86,7 +86,7 @@ class Updates:
             self._end("done", event.answer)
         return event
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> Completed:
         async for update in self:
             if update.answer is not None:
                 return update.answer
@@ -105,7 +105,7 @@ class Updates:
         except TimeoutError:
             return TimedOutError(f"the request took more than {self._seconds:g} s: shorten it or search less")
 
-    def _end(self, outcome: str, answer: Answer | None = None) -> None:
+    def _end(self, outcome: str, answer: Completed | None = None) -> None:
         self._ended = True
         self._ticket.cancel()
         self._queue.ended(self._ticket)
@@ -122,7 +122,7 @@ class AsyncEngine:
     def __init__(
         self,
         model: Model | str | Sequence[Model],
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         *,
         decoding: Mapping[str, Any] | None = None,
         watcher: Watcher | None = None,
@@ -132,14 +132,14 @@ class AsyncEngine:
         models = [models] if isinstance(models, Model) else list(models)
         if not models:
             raise UnmaskError("an engine needs a model: give at least one")
-        self.model, self.limits = models[0], limits or Limits()
+        self.model, self.limits = models[0], limits or RequestLimits()
         self.vocab = vocabulary(self.model)
         self.decoding = dict(decoding or {})  # of requests that do not say otherwise
         self.default_decoder = self.decoding.get("decoder", DECODER)
         self.default_length = self.decoding.get("length") or self.model.default_length
         self.watcher = watcher or Watcher()
         here = [partial(Replica, copy, self.limits, self.watcher.answered) for copy in models]
-        self.queue = Queue(self.limits.waiting, self.limits.running * len(replicas or here))
+        self.queue = TicketQueue(self.limits.waiting, self.limits.running * len(replicas or here))
         self.replicas = [make(self.queue) for make in replicas or here]
         for replica in self.replicas:
             replica.start()

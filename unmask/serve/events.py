@@ -10,7 +10,7 @@ from sse_starlette import EventSourceResponse
 from unmask.serve.engine import Updates
 from unmask.serve.refusals import status_and_body
 from unmask.serve.replies import Replies, dumps
-from unmask.serve.request import Answer, Update
+from unmask.serve.request import Completed, Update
 
 PING = 15  # seconds after which a quiet stream shows that it is alive
 STUCK = 60.0  # seconds after which a client that takes nothing from its stream is let go
@@ -34,7 +34,7 @@ def streamed(events: AsyncIterator[dict[str, str]], every: Sequence[Updates]) ->
 
 
 async def chunk_events(replies: Replies, every: Sequence[Updates], usage: bool) -> AsyncIterator[dict[str, str]]:
-    answers: dict[int, Answer] = {}
+    answers: dict[int, Completed] = {}
     try:
         for index in range(len(every)) if replies.chat else ():
             yield {"data": dumps(replies.opening(index))}

@@ -9,7 +9,7 @@ from unmask.errors import UnmaskError
 
 # The comments beside the fields are also the help of the command line's options.
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """What an engine accepts, and how much it does at the same time."""
 
     waiting: int = 256  # requests that may wait; others are refused with 429

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from unmask.runs.decoding import spec
-from unmask.serve.request import Answer
+from unmask.serve.request import Completed
 from unmask.serve.ticket import Ticket
 from unmask.serve.watcher import Watcher
 
@@ -44,7 +44,7 @@ class RequestLog(Watcher):
     def __init__(self, model: str, prompts: bool = False):
         self.model, self.prompts = model, prompts
 
-    def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None:
+    def ended(self, ticket: Ticket, outcome: str, answer: Completed | None) -> None:
         request, now = ticket.request, time.monotonic()
         facts: dict[str, Any] = {
             "model": self.model,

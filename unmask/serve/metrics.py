@@ -9,7 +9,7 @@ import torch
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from unmask.models.memory import proc_bytes
-from unmask.serve.request import Answer
+from unmask.serve.request import Completed
 from unmask.serve.ticket import Ticket
 from unmask.serve.watcher import Watcher
 
@@ -62,7 +62,7 @@ class ModelMetrics(Watcher):
         self._batch.observe(rows)
         self._shared.observe(requests)
 
-    def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None:
+    def ended(self, ticket: Ticket, outcome: str, answer: Completed | None) -> None:
         self._requests.labels(self._model, outcome).inc()
         self._seconds.observe(time.monotonic() - ticket.arrived)
         if ticket.started is not None:

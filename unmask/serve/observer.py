@@ -9,7 +9,7 @@ from unmask.runs.generation import Generation
 from unmask.runs.output import Output
 from unmask.runs.trace import Recorder
 from unmask.serve.committed import Committed
-from unmask.serve.request import Answer, Finish, Request, Update
+from unmask.serve.request import Completed, Finish, Request, Update
 
 
 class Observer:
@@ -57,7 +57,7 @@ class Observer:
         self._words.update(new)
         return {str(token): self.generation.model.text.decode([token]) for token in new}
 
-    def _answer(self, output: Output) -> Answer:
+    def _answer(self, output: Output) -> Completed:
         assert self.frame is not None
         model, request = self.generation.model, self.request
         row = output.rows[output.chosen]
@@ -67,10 +67,10 @@ class Observer:
         if request.template:
             slots = [place for place, order in enumerate(self.frame.canvas.order[output.chosen].tolist()) if order]
             ids = tuple(row.ids[place] for place in slots)
-            return Answer(output, text, "stop", prompt_tokens, ids, tuple(logp[place] for place in slots))
+            return Completed(output, text, "stop", prompt_tokens, ids, tuple(logp[place] for place in slots))
         first = len(request.prompt.ids)
         ids, finish = self._until_end(row.ids[first:], text)
-        return Answer(output, text, finish, prompt_tokens, ids, tuple(logp[first : first + len(ids)]))
+        return Completed(output, text, finish, prompt_tokens, ids, tuple(logp[first : first + len(ids)]))
 
     def _until_end(self, ids: Sequence[int], text: str) -> tuple[tuple[int, ...], Finish]:
         """The ids of the text, and whether an end token or a stop string ended it."""

@@ -10,15 +10,15 @@ import torch
 
 from unmask.models import Model
 from unmask.serve.batcher import Batcher
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.refusals import ClosingError
-from unmask.serve.ticket import Queue
+from unmask.serve.ticket import TicketQueue
 
 log = logging.getLogger("unmask.serve")
 
 
 class Replica:
-    def __init__(self, model: Model, limits: Limits, answered: Callable[[int, int], None], queue: Queue):
+    def __init__(self, model: Model, limits: RequestLimits, answered: Callable[[int, int], None], queue: TicketQueue):
         self.model, self.queue, self.limits = model, queue, limits
         self.batcher = Batcher(model, limits.batch_rows, answered)
         self.stopped = False

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unmask.models import Model
-from unmask.serve.request import Answer
+from unmask.serve.request import Completed
 from unmask.version import __version__
 
 
@@ -30,7 +30,7 @@ class Replies:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     created: int = field(default_factory=lambda: int(time.time()))
 
-    def whole(self, answers: Sequence[Answer]) -> dict[str, Any]:
+    def whole(self, answers: Sequence[Completed]) -> dict[str, Any]:
         kind = "chat.completion" if self.chat else "text_completion"
         choices = [self._choice(index, answer) for index, answer in enumerate(answers)]
         return {**self._head(kind), "choices": choices, "usage": usage(answers)}
@@ -45,11 +45,11 @@ class Replies:
         kind = "chat.completion.draft" if self.chat else "text_completion.draft"
         return self._chunk({**self._delta(index, None), "step": step, "draft": text}, kind)
 
-    def closing(self, index: int, answer: Answer) -> dict[str, Any]:
+    def closing(self, index: int, answer: Completed) -> dict[str, Any]:
         more = {"finish_reason": answer.finish, "logprobs": self._logprobs(answer)}
         return self._chunk({**self._delta(index, None), **more})
 
-    def last(self, answers: Sequence[Answer]) -> dict[str, Any]:
+    def last(self, answers: Sequence[Completed]) -> dict[str, Any]:
         """What was used, where it was asked for."""
         kind = "chat.completion.chunk" if self.chat else "text_completion"
         return {**self._head(kind), "choices": [], "usage": usage(answers)}
@@ -75,13 +75,13 @@ class Replies:
         delta = {"role": "assistant"} if role else {}
         return choice | {"delta": delta | ({} if text is None else {"content": text})}
 
-    def _choice(self, index: int, answer: Answer) -> dict[str, Any]:
+    def _choice(self, index: int, answer: Completed) -> dict[str, Any]:
         choice = {"index": index, "finish_reason": answer.finish, "logprobs": self._logprobs(answer)}
         if not self.chat:
             return choice | {"text": answer.text}
         return choice | {"message": {"role": "assistant", "content": answer.text, "refusal": None}}
 
-    def _logprobs(self, answer: Answer) -> dict[str, Any] | None:
+    def _logprobs(self, answer: Completed) -> dict[str, Any] | None:
         """log p of each token when it was written."""
         if not self.logprobs:
             return None
@@ -96,7 +96,7 @@ class Replies:
         return {"tokens": tokens, "token_logprobs": list(answer.logp), "top_logprobs": None, "text_offset": ends}
 
 
-def usage(answers: Sequence[Answer]) -> dict[str, int]:
+def usage(answers: Sequence[Completed]) -> dict[str, int]:
     """Tokens as OpenAI counts them; rows and positions as `Output.cost` does."""
     prompt, completion = answers[0].prompt_tokens, sum(len(answer.ids) for answer in answers)
     costs = [answer.output.cost for answer in answers]

@@ -12,7 +12,7 @@ from unmask.models import Model
 from unmask.runs.decoding import Decoding
 from unmask.runs.output import Output
 from unmask.runs.prompt import EncodedPrompt, OnePrompt, read_prompt
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 
 Finish = Literal["stop", "length"]
 Show = Literal["text", "drafts", "trace"]  # what updates carry beside committed text
@@ -58,7 +58,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Completed:
     output: Output
     text: str
     finish: Finish
@@ -75,14 +75,14 @@ class Update:
     text: str = ""  # newly committed: certain to be part of the answer, and following what was committed before
     draft: str | None = None  # the leading row's text, with a sign for each mask
     line: dict[str, Any] | None = field(default=None, repr=False)  # of the trace
-    answer: Answer | None = None  # with the last update
+    answer: Completed | None = None  # with the last update
 
 
 def read_request(
     model: Model,
     prompt: OnePrompt,
     decoding: Mapping[str, Any],
-    limits: Limits,
+    limits: RequestLimits,
     vocab: int | None = None,
     *,
     template: str | None = None,
@@ -115,7 +115,7 @@ def _with_template(model: Model, request: Request, template: str) -> Request:
     return replace(request, prompt=prompt, given=given, template=True)
 
 
-def _check(model: Model, request: Request, limits: Limits) -> None:
+def _check(model: Model, request: Request, limits: RequestLimits) -> None:
     mask, gaps = model.denoiser.mask_id, sum(part for part in request.prompt.parts if isinstance(part, int))
     if request.prompt.ids.count(mask) > gaps:
         raise UnmaskError(f"the prompt holds the mask token (id {mask}): give a template to have gaps filled")

@@ -18,11 +18,11 @@ from sse_starlette.sse import AppStatus
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.placement import Placement
-from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.logs import RequestLog, write_lines
 from unmask.serve.metrics import Metrics
+from unmask.serve.routes import make_app
 from unmask.serve.watcher import Watcher, Watchers
 
 
@@ -98,7 +98,7 @@ def make_local(
     name: str,
     watcher: Watcher,
     *,
-    limits: Limits,
+    limits: RequestLimits,
     decoding: Mapping[str, Any],
     placement: Placement,
     replicas: int | None = None,

@@ -48,7 +48,7 @@ class Ticket:
         self.cancelled = True
 
 
-class Queue:
+class TicketQueue:
     """Tickets that wait. Clients take turns, whatever each of them has waiting."""
 
     def __init__(self, most: int, running: int):

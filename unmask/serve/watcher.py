@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unmask.serve.request import Answer
+from unmask.serve.request import Completed
 from unmask.serve.ticket import Ticket
 
 
@@ -12,7 +12,7 @@ class Watcher:
     def answered(self, rows: int, requests: int) -> None:
         """A forward."""
 
-    def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None:
+    def ended(self, ticket: Ticket, outcome: str, answer: Completed | None) -> None:
         """A request: `done`, `cancelled`, or the code of its refusal."""
 
 
@@ -26,6 +26,6 @@ class Watchers(Watcher):
         for watcher in self.watchers:
             watcher.answered(rows, requests)
 
-    def ended(self, ticket: Ticket, outcome: str, answer: Answer | None) -> None:
+    def ended(self, ticket: Ticket, outcome: str, answer: Completed | None) -> None:
         for watcher in self.watchers:
             watcher.ended(ticket, outcome, answer)

@@ -32,7 +32,7 @@ from unmask.serve.refusals import (
     status_and_body,
 )
 from unmask.serve.replies import Replies, dumps
-from unmask.serve.request import Answer, Request
+from unmask.serve.request import Completed, Request
 from unmask.version import __version__
 
 log = logging.getLogger("unmask.serve")
@@ -202,7 +202,7 @@ def submit(engine: AsyncEngine, request: Request, count: int, timeout: float | N
     return every
 
 
-async def _unless_gone(call: Call, every: Sequence[Updates]) -> list[Answer]:
+async def _unless_gone(call: Call, every: Sequence[Updates]) -> list[Completed]:
     """All answers; given up when the client goes away or one of them fails."""
     answers = asyncio.gather(*(updates.answer() for updates in every))
     gone = asyncio.ensure_future(_gone(call))

@@ -24,10 +24,10 @@ from unmask.models import Model
 from unmask.runs.engines.ray import count_workers
 from unmask.runs.placement import Placement
 from unmask.serve.engine import AsyncEngine, Updates, vocabulary
-from unmask.serve.limits import Limits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.refusals import LostError
 from unmask.serve.request import Request, Update
-from unmask.serve.ticket import Queue, Ticket
+from unmask.serve.ticket import Ticket, TicketQueue
 from unmask.serve.watcher import Watcher
 
 try:
@@ -41,10 +41,10 @@ TRIES = 3  # actors that a request may lose before it is refused
 PAUSE = 0.5  # seconds before a lost actor is asked again
 
 
-class Actor:
+class ReplicaActor:
     """An engine in a process of its own."""
 
-    def __init__(self, name: str, placement: Placement, limits: Limits):
+    def __init__(self, name: str, placement: Placement, limits: RequestLimits):
         self.model = placement.load(name)
         self.engine = AsyncEngine(self.model, replace(limits, waiting=limits.running))
         self.live: dict[int, Updates] = {}
@@ -86,7 +86,7 @@ class Elsewhere:
 class RayReplica:
     """Hands tickets of the queue to an actor, as many at a time as it may decode."""
 
-    def __init__(self, actor: Any, limits: Limits, queue: Queue):
+    def __init__(self, actor: Any, limits: RequestLimits, queue: TicketQueue):
         self.actor, self.queue = actor, queue
         self.stopped = False
         self._up = threading.Event()  # clear while the actor is dead
@@ -173,7 +173,7 @@ def make_engine(
     name: str,
     watcher: Watcher,
     *,
-    limits: Limits,
+    limits: RequestLimits,
     decoding: Mapping[str, Any],
     placement: Placement,
     replicas: int | None = None,
@@ -182,7 +182,7 @@ def make_engine(
     on_gpu = placement.chosen_device == "cuda"
     count = count_workers(replicas, on_gpu)
     need: Any = {"num_gpus": 1} if on_gpu else {"num_cpus": 1}
-    remote: Any = ray.remote(Actor).options(
+    remote: Any = ray.remote(ReplicaActor).options(
         **need, max_restarts=-1, max_task_retries=0, max_concurrency=4 * limits.running
     )
     actors = [remote.remote(name, placement, limits) for _ in range(count)]
