@@ -4,7 +4,7 @@ K beams are denoised alone by low-confidence remasking with tempered draws. At a
 completions from its one forward; each candidate's block is masked inside its completion and predicted again, and the
 K candidates with the highest total live on. Numbers in comments are the lines of Algorithm 1 as printed, `end` lines
 counted; all beams of all problems are rows of one batch, so its loops over beams (7, 23) and draws (9) are single
-operations here. `draws`, `distinct` and `sure` are ours.
+operations here. Line 1 is the fields; 6 and the `end` lines need no code. `draws`, `distinct` and `sure` are ours.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ class OrderTokenSearch:
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     steps: int | None = None  # in all; half the masks, or all of them for block 1
     temperature: float = 0.4
-    interval: int | None = (
-        None  # N: also search at every N-th step; always at the last of each block, so none is unscored
-    )
+    interval: int | None = None  # N: also search at every N-th step; always at the last of each block
     likelihood: Likelihood = field(default_factory=Block)  # what is hidden and predicted again to score a candidate
     samples: int = 1  # M: completions over which a candidate's score is averaged
     sure: float | None = None  # approximate: also write draws of at least this probability
@@ -57,7 +55,7 @@ class OrderTokenSearch:
         rows = rows.with_scores(rows.canvas.logp.new_zeros(len(rows), schedule.blocks))  # s[0:b-1] = 0
         for step in schedule:  # 3
             rows = rows.enter(step.span)  # 8: the block of the step
-            if self._searches(step):  # 5; by default N is the number of steps of a block
+            if self._searches(step):  # 5; also at the end of a block whatever N is: none stays unscored
                 rows, frame = self._search(rows, step)
                 yield frame
             elif self.sure is None:  # 22
