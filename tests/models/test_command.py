@@ -104,11 +104,11 @@ def test_a_search_on_a_block_causal_model_says_what_its_likelihood_is_worth(
         "it is block-causal",
         "the likelihood block is future-masked there",
         "likelihood=interleaved",
-        "best-of",
+        "the decoder search",
     ):
         assert words in sentences[0]
     caplog.clear()
-    for decoder in ("ots(beams=2, likelihood=interleaved)", "low-confidence"):
+    for decoder in ("ots(beams=2, likelihood=interleaved)", "low-confidence", "search(budget=20, plausible=0.01)"):
         plain = generate(model, "the", decoder=decoder, length=8, cache="none")
         assert plain.text == generate(model, "the", decoder=decoder, length=8).text
     assert not caplog.records

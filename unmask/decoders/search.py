@@ -80,6 +80,7 @@ class BestFirstSearch:
     def _write(self, texts: Texts, allowed: PerRow, limit: Limit) -> Iterator[Texts]:
         """Greedy adaptive paths, each of which ends within its allowed rows. Those of a late batch end at once."""
         size, allowed, step = texts.rows.plan(self._block(texts.rows.length)).block, allowed.clone(), texts.step.amax(1)
+        texts = replace(texts, rows=texts.rows.advance(size)[0])  # all together: a deviation may have nothing to write
         while len(index := texts.rows.unfinished):
             limit.spend(texts.problem[index])
             step = step.index_add(0, index, torch.ones_like(index))
