@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -63,7 +64,7 @@ def actors(pid: int) -> list[int]:
     pids = []
     for child in descendants(pid):
         with contextlib.suppress(OSError):
-            if (Path("/proc") / str(child) / "cmdline").read_bytes().startswith(b"ray::Actor"):
+            if re.match(rb"ray::\w*Actor", (Path("/proc") / str(child) / "cmdline").read_bytes()):
                 pids.append(child)
     return pids
 
