@@ -53,6 +53,7 @@ docs: $(STAMP)
 
 results: $(STAMP)
 	$(BIN)/python -m tools.results_page
+	$(BIN)/python -m tools.score_picture docs/results/score-picture.svg
 
 performance: $(STAMP)
 	$(BIN)/python -m tools.performance

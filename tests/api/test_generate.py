@@ -254,7 +254,7 @@ def test_a_notebook_shows_rows_and_hides_their_markup(chain):
 def test_the_driver_takes_what_the_api_does(chain):
     """Evaluation lines may call decode themselves: the same rows come out."""
     canvas = Canvas.blank([chain.text.encode("abc")], 6, chain.denoiser.mask_id, dtype=chain.denoiser.dtype)
-    [found] = decode(decoder.make("ots"), chain.denoiser, canvas, seed=3)
+    [found] = decode(decoder.make("search"), chain.denoiser, canvas, seed=3)
     output = unmask.generate(chain, "abc", length=6, seed=3)
     assert [tuple(row) for row in found.canvas.tokens.tolist()] == [row.ids for row in output.rows]
 

@@ -47,7 +47,7 @@ def test_generate_takes_everything_python_does(run, tmp_path: Path):
     assert said["stop"] == ["q", "zz"]
     assert said["early_end"] is True
     assert said["cost"]["rows"] > 0
-    assert said["decoder"].startswith("order-token-search(beams=4, block=6")
+    assert said["decoder"].startswith("search(budget=28, ")
     assert unmask.Trace.load(trace).end["texts"][said["chosen"]] == said["text"]
     ran = run(
         "generate",

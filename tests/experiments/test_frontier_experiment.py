@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import unmask
 from tests.experiments.test_docs import DOCS
+from tools.score_picture import QUESTION, TEXTS, WAYS
 from unmask.core import decoder
 from unmask.experiments.archive import read_packed
+from unmask.experiments.evidence import Evidence
 from unmask.experiments.frontier import ABLATION, EXPERIMENT, SEARCH
 from unmask.experiments.setup import PUBLISHED, TINY, Setup
 from unmask.report.statistics import holm
@@ -25,20 +28,62 @@ def test_every_cell_fits_its_length_and_budgets_are_shares_of_the_papers_search(
             assert resolved.keys() >= ABLATION.keys()
 
 
-@pytest.mark.slow  # 178,000 records
-def test_what_the_page_says_of_test_problems_is_in_the_records():
-    evidence = read_packed(DOCS / "data" / "search" / "frontier.jsonl.gz")
+@pytest.fixture(scope="module")
+def evidence() -> Evidence:
+    return read_packed(DOCS / "data" / "results" / "frontier.jsonl.gz")
+
+
+@pytest.mark.slow  # 300,000 records
+def test_what_the_page_says_of_test_problems_is_in_the_records(evidence: Evidence):
     page = " ".join((DOCS / "search.md").read_text("utf-8").split())
     sentences = {
-        "adaptive-995": "an adaptive path has {} %",
-        "ots": "`ots(beams=4)` {} %",
-        "ots-combs": "`ots` with the interleaved score {} %",
+        SEARCH: "it has {} % right with {} rows per problem",
+        "ots": "Order-Token Search has {} % with {} rows",
+        "low-confidence": "low-confidence remasking {} % with {}",
+        "no-deviations": "| the first path alone, no second choices | {} | {} |",
+        "score-path": "judged by log p at writing | {} | {} |",
+        "score-block": "judged by the paper's block score | {} | {} |",
+        "score-two": "judged by one pair of combs | {} | {} |",
+        "few-choices": "at least 0.3 as likely | {} | {} |",
+        "careless": "`sure=0.9` | {} | {} |",
+        "short-blocks": "| blocks of 32 instead of 64 | {} | {} |",
     }
     for method, sentence in sentences.items():
-        average = evidence.average(method)
+        average, rows = evidence.average(method), evidence.mean_cost(method, "rows")
         assert average.value is not None
         assert average.n == 5000
-        assert sentence.format(f"{100 * average.value:.1f}") in page
+        assert sentence.format(f"{100 * average.value:.1f}", f"{rows:.0f}") in page
+
+
+@pytest.mark.slow
+def test_no_decoder_is_better_than_the_search_beyond_chance_on_any_family(evidence: Evidence):
+    rivals = [name for method in evidence.methods if (name := method.name) not in ABLATION and "search-" not in name]
+    for benchmark in evidence.benchmarks:
+        differences = [evidence.difference(rival, SEARCH, [benchmark]) for rival in rivals]
+        corrected = holm([each.p for each in differences if each])
+        better = [each for each, p in zip(differences, corrected, strict=True) if each and each.value > 0 and p <= 0.05]
+        assert len(differences) == len(corrected) == 18
+        assert not better
+
+
+@pytest.mark.slow
+def test_the_search_keeps_its_budget_on_every_problem(evidence: Evidence):
+    records = [
+        record for run in evidence.runs.values() for record in run.records if record.decoder.startswith("search")
+    ]
+    assert len(records) == 5 * 1000 * 20  # 11 budgets and 9 ablations
+    assert all(record.cost.rows <= decoder.make(record.decoder).rows(64) for record in records)
+
+
+def test_a_score_of_neighbours_sees_what_the_block_score_does_not():
+    """What the page's picture shows."""
+    model, prompt = unmask.load("tiny"), [{"role": "user", "content": QUESTION}]
+    scores = {
+        way: {name: unmask.score(model, prompt, text, way=way, length=64).logp for name, text in TEXTS.items()}
+        for way in WAYS.values()
+    }
+    assert scores["block"]["right"] < scores["block"]["wrong"]
+    assert scores["interleaved(combs=2)"]["right"] > scores["interleaved(combs=2)"]["wrong"] + 20
 
 
 def test_holm_multiplies_by_what_is_left_and_never_falls():

@@ -64,7 +64,7 @@ def test_a_decoding_is_the_same_after_a_journey_as_plain_values():
     values = json.loads(json.dumps(decoding.to_dict()))
     assert Decoding.from_dict(values) == decoding
     assert values["cache"] == "dual(refresh=4)"
-    assert values["decoder"].startswith("order-token-search(beams=4, ")
+    assert values["decoder"].startswith("search(budget=none, ")
 
 
 def test_every_field_is_a_keyword_and_an_option_with_help():

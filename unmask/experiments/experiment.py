@@ -95,6 +95,7 @@ class Experiment:
     parts: Callable[[Setup], list[Part]]
     findings: Callable[[Evidence], Findings]
     measure: Callable[[Runner, Setup], Any] | None = None  # work other than an evaluation; its result is kept as JSON
+    records: bool = True  # whether its parts are evaluated
 
     @property
     def question(self) -> str:

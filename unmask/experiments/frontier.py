@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from itertools import islice
+from typing import Any
+
 from unmask.core import decoder
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, above, chance, judge, points
 from unmask.experiments.methods import Method, Part, selected
+from unmask.experiments.runner import Runner
 from unmask.experiments.setup import BENCHMARKS, Setup
+from unmask.experiments.timing import machine, seconds_of
+from unmask.report.frontier_drawing import draw_frontier
 from unmask.report.plots import ROWS, Plot, Point
 from unmask.report.statistics import holm
 from unmask.report.tables import MISSING, Table
+from unmask.runs.decoding import Decoding
+from unmask.runs.generation import Generation
+from unmask.runs.prompt import read_prompt
+from unmask.tasks import task
 
 LENGTH = 256  # for models without an answer length of their own
-SHARES = (0.1, 0.2, 0.3, 0.6, 1.0, 1.6, 3.2)  # budgets of the search, as shares of what the paper's search takes
+SHARES = (
+    0.1,
+    0.15,
+    0.2,
+    0.25,
+    0.3,
+    0.4,
+    0.6,
+    0.8,
+    1.0,
+    1.6,
+    3.2,
+)  # budgets of the search, as shares of what the paper's search takes
+MILLISECONDS = "milliseconds per problem"
+TIMED, TIMES = 32, 2  # problems that are timed, unless a batch is chosen, and how often: the shortest time counts
 SEARCH = "search-100"
 PAPER = "ots"
 PATH = "adaptive(sure=0.98, temperature=1.6, block={block})"
@@ -27,7 +53,7 @@ ABLATION = {
     "careless": ("sure=0.9", "search(sure=0.9)"),
     "all-choices": ("plausible=0.01", "search(plausible=0.01)"),
     "few-choices": ("plausible=0.3", "search(plausible=0.3)"),
-    "never-certain": ("going on after a certain text", "search(sure=1)"),
+    "never-certain": ("sure=1: one position per step, no text certain", "search(sure=1)"),
 }
 
 
@@ -37,13 +63,13 @@ def methods(setup: Setup, length: int) -> list[Method]:
     shares = {round(100 * share): max(1, round(share * most)) for share in SHARES}
     return [
         Method("low-confidence", "low-confidence", "low-confidence"),
-        Method("low-confidence-half", "low-confidence, half the steps", f"low-confidence(steps={max(1, length // 4)})"),
+        Method("low-confidence-half", "half the steps", f"low-confidence(steps={max(1, length // 4)})"),
         Method("margin", "margin", "margin"),
         Method("entropy", "entropy", "entropy"),
         Method("ar", "left to right", "left-to-right(block=1)"),
-        Method("threshold", "threshold(sure=0.9)", "threshold(sure=0.9)"),
-        Method("adaptive", "adaptive(sure=0.98)", "adaptive(sure=0.98)"),
-        Method("adaptive-995", "adaptive(sure=0.995), long blocks", f"adaptive(sure=0.995, block={block})"),
+        Method("threshold", "threshold", "threshold(sure=0.9)"),
+        Method("adaptive", "adaptive", "adaptive(sure=0.98)"),
+        Method("adaptive-995", "adaptive, long blocks", f"adaptive(sure=0.995, block={block})"),
         Method("repair", "repair of that path", f"repair(inner=adaptive(sure=0.995, block={block}))"),
         Method("order-search", "order search", "order-search"),
         Method("token-search", "token search", "token-search"),
@@ -87,15 +113,46 @@ def parts(setup: Setup) -> list[Part]:
     return parts
 
 
+def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
+    """Seconds per problem of every decoder on every benchmark, with a batch of problems decoded together."""
+    model, count = runner.placement.load(setup.model), runner.placement.batch or TIMED
+    seconds: dict[str, dict[str, float]] = {}
+    for part in parts(setup):
+        benchmark = task.make(part.task, **runner.allowed(part.task))
+        problems = islice(benchmark.problems(), min(count, setup.limit or count))
+        prompts = [read_prompt(model, benchmark.messages(problem)) for problem in problems]
+        for method in (each for each in part.methods if each.name not in ABLATION):
+            generation = Generation(model, Decoding(decoder.make(method.spec), part.lengths[0]), key=benchmark.key)
+            spent = min(seconds_of(partial(generation.outputs, prompts)) for _ in range(TIMES))
+            seconds.setdefault(method.name, {})[part.benchmark] = round(spent / len(prompts), 6)
+    return {"seconds": seconds, "problems": count, "machine": machine(model), "precision": runner.placement.precision}
+
+
 def findings(evidence: Evidence) -> Findings:
     names = [method.name for method in evidence.methods]
     decoders = [name for name in names if name not in ABLATION]
+    rivals = [name for name in decoders if not name.startswith("search-")]
     tables = [
         _table(evidence, "every decoder: accuracy, %, and rows per problem", decoders),
-        _paired(evidence, [name for name in decoders if not name.startswith("search-")]),
+        _paired(evidence, rivals),
+        _budgets(evidence, [name for name in decoders if name not in rivals], rivals),
         _table(evidence, "the search, and what becomes of it", [SEARCH, *ABLATION]),
     ]
-    return Findings(tables, _claims(evidence), [_plot(evidence)])
+    rows = {name: evidence.mean_cost(name, "rows") for name in decoders}
+    plots = [_plot(evidence, "frontier", ROWS, rows)]
+    if evidence.measured:
+        plots.append(_plot(evidence, "frontier-seconds", _axis(evidence), _milliseconds(evidence)))
+    pictures = {plot.name: partial(draw_frontier, plot) for plot in plots}
+    return Findings(tables, _claims(evidence), pictures=pictures)
+
+
+def _milliseconds(evidence: Evidence) -> dict[str, float]:
+    return {name: 1000 * sum(each.values()) / len(each) for name, each in evidence.measured["seconds"].items()}
+
+
+def _axis(evidence: Evidence) -> str:
+    measured = evidence.measured
+    return f"{MILLISECONDS}, {measured['problems']} together on {measured['machine']['name']}"
 
 
 def _table(evidence: Evidence, title: str, methods: list[str]) -> Table:
@@ -131,6 +188,28 @@ def _paired(evidence: Evidence, rivals: list[str]) -> Table:
     return Table.of("paired", title, ("against", "rows", "points", "p", "n"), body, notes, rank=False)
 
 
+def _budgets(evidence: Evidence, budgets: list[str], rivals: list[str]) -> Table:
+    """Beside each budget of the search, the best decoder that stays within it on every task."""
+    most = {name: max(_rows(evidence, task, name) for task in evidence.benchmarks) for name in rivals}
+    body = []
+    for name in budgets:
+        within = [rival for rival in rivals if 0 < most[rival] <= _budget(evidence, name)]
+        best = max(within, key=lambda rival: evidence.average(rival).value or 0.0, default=None)
+        difference = evidence.difference(name, best) if best else None
+        beside = (evidence.label(best), evidence.average(best)) if best else (MISSING, MISSING)
+        apart = (points(difference), chance(difference.p)) if difference else (MISSING, MISSING)
+        body.append((evidence.label(name), evidence.average(name), *beside, *apart))
+    title = "each budget of the search, and the best other decoder that stays within it on every task"
+    head = ("", "average", "best other", "average", "points", "p")
+    notes = ["A budget bounds every problem; of the others, the mean over the problems of each task is within it."]
+    return Table.of("paired", title, head, body, notes, rank=False)
+
+
+def _budget(evidence: Evidence, name: str) -> int:
+    method = next(method for method in evidence.methods if method.name == name)
+    return decoder.make(method.spec).rows(evidence.parts[0].lengths[0])
+
+
 def _claims(evidence: Evidence) -> list[Claim]:
     claims = [
         above(evidence, "An adaptive path is above low-confidence, with fewer rows", "adaptive-995", "low-confidence"),
@@ -144,17 +223,16 @@ def _claims(evidence: Evidence) -> list[Claim]:
     return claims
 
 
-def _plot(evidence: Evidence) -> Plot:
+def _plot(evidence: Evidence, name: str, axis: str, cost: Mapping[str, float]) -> Plot:
     """The budgets of the search are one line, every other decoder a point."""
     lines: dict[str, list[Point]] = {}
-    for method in evidence.methods:
-        rows, accuracy = evidence.mean_cost(method.name, "rows"), evidence.average(method.name)
-        if method.name not in ABLATION and accuracy.value is not None:
+    for method in (each for each in evidence.methods if each.name in cost):
+        if (accuracy := evidence.average(method.name)).value is not None:
             label = "search" if method.name.startswith("search-") else method.label
-            lines.setdefault(label, []).append(Point(rows, accuracy))
+            lines.setdefault(label, []).append(Point(cost[method.name], accuracy))
     ordered = tuple((label, tuple(sorted(points, key=lambda point: point.x))) for label, points in lines.items())
     title = f"{evidence.setup.model} · average over {len(evidence.benchmarks)} tasks"
-    return Plot("frontier", title, ROWS, ordered)
+    return Plot(name, title, axis, ordered)
 
 
-EXPERIMENT = Experiment("frontier", "ours", __doc__, parts, findings)
+EXPERIMENT = Experiment("frontier", "ours", __doc__, parts, findings, measure)

@@ -27,9 +27,9 @@ def reproduce(experiment: Experiment, setup: Setup, out: Path, runner: Runner, c
     if not parts:
         raise UnmaskError(f"{experiment.name} has none of the benchmarks {', '.join(setup.benchmarks)}")
     begin(out, Evidence(experiment.name, command, setup, parts))
-    if experiment.measure is None:
+    if experiment.records:
         runner.run(setup, parts, out)
-    elif not (out / MEASURED).exists():
+    if experiment.measure and not (out / MEASURED).exists():
         torch.set_float32_matmul_precision(runner.placement.precision)
         measured = experiment.measure(runner, setup)
         write_whole(out / MEASURED, json.dumps(measured, ensure_ascii=False, allow_nan=False) + "\n")

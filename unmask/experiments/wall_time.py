@@ -6,14 +6,11 @@ of them. The paper's vote drew one sample after the other; we also time it as on
 
 from __future__ import annotations
 
-import platform
-import time
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from statistics import median
 from typing import Any
-
-import torch
 
 from unmask.core import decoder
 from unmask.experiments.evidence import Evidence
@@ -22,6 +19,7 @@ from unmask.experiments.methods import Method, Part
 from unmask.experiments.paper import paper
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
+from unmask.experiments.timing import machine, seconds_of
 from unmask.models import Model
 from unmask.report.plots import Plot, Point
 from unmask.report.statistics import Estimate
@@ -62,12 +60,10 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
         turns = {method.name: _turn(model, method, length) for method in part.methods}
         for number, prompt in enumerate([prompts[0], *prompts]):
             for name, turn in turns.items():
-                start = time.perf_counter()
-                turn(prompt)
-                spent = time.perf_counter() - start
+                spent = seconds_of(partial(turn, prompt))
                 if number:
-                    seconds[name].setdefault(str(length), []).append(round(spent, 5))
-    return {"seconds": seconds, "machine": _machine(model), "precision": runner.placement.precision}
+                    seconds[name].setdefault(str(length), []).append(spent)
+    return {"seconds": seconds, "machine": machine(model), "precision": runner.placement.precision}
 
 
 def _turn(model: Model, method: Method, length: int) -> Callable[[EncodedPrompt], object]:
@@ -78,12 +74,6 @@ def _turn(model: Model, method: Method, length: int) -> Callable[[EncodedPrompt]
     return lambda prompt: [generation.outputs([prompt]) for generation in many]
 
 
-def _machine(model: Model) -> dict[str, Any]:
-    device = model.denoiser.device
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-    return {"device": device.type, "name": name, "torch": torch.__version__, "threads": torch.get_num_threads()}
-
-
 def findings(evidence: Evidence) -> Findings:
     seconds = {
         name: {int(at): times for at, times in each.items()} for name, each in evidence.measured["seconds"].items()
@@ -92,15 +82,15 @@ def findings(evidence: Evidence) -> Findings:
 
 
 def _table(evidence: Evidence, seconds: Seconds) -> Table:
-    published, machine = paper("wall-time"), evidence.measured["machine"]
+    published, here = paper("wall-time"), evidence.measured["machine"]
     head = ("method", *(f"L={at}" for at in seconds[PATH]), *(f"paper: {at}" for at in published["lengths"]))
     body = []
     for name, by_length in seconds.items():
         beside = [f"{value:.2f}" for value in published[name]] if name in published else [MISSING] * 4
         body.append((evidence.label(name), *map(_spread, by_length.values()), *beside))
     count = len(next(iter(seconds[PATH].values())))
-    note = f"Medians of {count} problems one at a time, contenders in turn, with the range; {machine['name']}, "
-    note += f"torch {machine['torch']}, {machine['threads']} threads."
+    note = f"Medians of {count} problems one at a time, contenders in turn, with the range; {here['name']}, "
+    note += f"torch {here['torch']}, {here['threads']} threads."
     return Table.of("timing", f"{evidence.title(BENCHMARK)} · seconds per problem", head, body, [note])
 
 
@@ -137,4 +127,4 @@ def _spread(times: list[float]) -> str:
     return f"{median(times):.2f} ({min(times):.2f}–{max(times):.2f})"
 
 
-EXPERIMENT = Experiment("wall-time", "Table S1", __doc__, parts, findings, measure)
+EXPERIMENT = Experiment("wall-time", "Table S1", __doc__, parts, findings, measure, records=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from unmask.errors import UnmaskError, nearest
@@ -28,15 +29,21 @@ STYLE: Any = {
 }
 
 
-def render(paint: Callable[[Any], None], size: tuple[float, float], kind: str, layout: str | None = None) -> bytes:
+def render(
+    paint: Callable[[Any], None],
+    size: tuple[float, float],
+    kind: str,
+    layout: str | None = None,
+    style: Mapping[str, Any] = MappingProxyType({}),
+) -> bytes:
     """A figure of this size in inches, filled by `paint`, as `svg` or `png`. The user's own style has no effect."""
     try:
         import matplotlib
-        from matplotlib import style
         from matplotlib.figure import Figure
+        from matplotlib.style import context
     except ImportError:
         raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
-    with style.context("default"), matplotlib.rc_context(STYLE):
+    with context("default"), matplotlib.rc_context(STYLE | dict(style)):
         figure = Figure(figsize=size, layout=layout)  # pyright: ignore[reportArgumentType]
         paint(figure)
         out = io.BytesIO()

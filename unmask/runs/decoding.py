@@ -17,7 +17,7 @@ from unmask.models.early_end import EarlyEnd
 from unmask.models.guidance import Guided
 from unmask.models.suppress import Suppressed
 
-DECODER = "order-token-search"  # where none is named
+DECODER = "search"  # where none is named; docs/search.md says why
 
 
 class DecodingOptions(TypedDict, total=False):
@@ -33,7 +33,7 @@ class DecodingOptions(TypedDict, total=False):
     stop: str | Sequence[str]
 
 
-def order_token_search() -> Decoder:
+def usual_decoder() -> Decoder:
     return decoder.make(DECODER)
 
 
@@ -42,7 +42,7 @@ def order_token_search() -> Decoder:
 class Decoding:
     """How a prompt is decoded."""
 
-    decoder: Decoder = field(default_factory=order_token_search)  # a decoder and its settings, such as ots(beams=4)
+    decoder: Decoder = field(default_factory=usual_decoder)  # a decoder and its settings, such as ots(beams=4)
     length: int = 0  # masks after the prompt
     seed: int = 0  # the same seed gives the same answer
     guidance: float = 0.0  # scale of classifier-free guidance; above 0 it doubles the rows
