@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: install demo test test-all check wheel lock audit docs results performance clean
+.PHONY: install demo test test-all check wheel lock audit docs results performance site clean
 install: $(STAMP)
 
 # First what is locked, by hash; then torch, whose build depends on the machine, and this package itself.
@@ -53,7 +53,11 @@ docs: $(STAMP)
 
 results: $(STAMP)
 	$(BIN)/python -m tools.results_page
-	$(BIN)/python -m tools.score_picture docs/results/score-picture.svg
+	$(BIN)/python -m tools.pictures
+
+# The documentation as a site, into build/site; a link that leads nowhere fails.
+site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 performance: $(STAMP)
 	$(BIN)/python -m tools.performance

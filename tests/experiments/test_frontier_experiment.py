@@ -6,7 +6,7 @@ import pytest
 
 import unmask
 from tests.experiments.test_docs import DOCS
-from tools.score_picture import QUESTION, TEXTS, WAYS
+from tools.pictures import QUESTION, TEXTS, WAYS
 from unmask.core import decoder
 from unmask.experiments.archive import read_packed
 from unmask.experiments.evidence import Evidence
