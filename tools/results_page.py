@@ -20,17 +20,19 @@ RECORDS, PAGE, FIGURES = Path("data/results"), "results.md", "results"
 NOTE = "<!-- Written by `make results` from the records in docs/data/results: run experiments instead of editing. -->"
 HEAD = """# Results
 
-No weights of LLaDA or Dream were at hand: every accuracy here is that of the embedded model on generated problems (mini-gsm stands for GSM8K, mini-math for
-MATH500, mini-code for HumanEval), so only differences between decoders bear on the paper's claims, never their levels. Order-Token Search is above its
-baselines where the paper says so, by less. [Our search](search.md) is above everything else at its cost. The first figure shows accuracy against cost, the second the paper's Table 1.
-Settings were chosen on validation problems, never on these.
+No weights of LLaDA or Dream were at hand: every accuracy here is that of the embedded model on generated problems
+(mini-gsm stands for GSM8K, mini-math for MATH500, mini-code for HumanEval), so only differences between decoders bear
+on the paper's claims, never their levels. Order-Token Search is above its baselines where the paper says so, by less.
+[Our search](search.md) is above everything else at its cost. The first figure shows accuracy against cost, the second
+the paper's Table 1. Settings were chosen on validation problems, never on these.
 
 ![Accuracy of every decoder against its rows](pictures/frontier.svg)
 
 ![Table 1 here: Order-Token Search minus each other method](results/table-1.svg)
 
-Accuracy is in percent ± its standard error over problems; **best**, <u>second</u>; rows are the paper's NFE ÷ L. A claim *holds* or *does not hold* if a two-sided
-paired test says so at 5 %; otherwise it is *not decided*. No test is corrected for the number of tests unless its table says so. [How to run them](reproduce.md)."""
+Accuracy is in percent ± its standard error over problems; **best**, <u>second</u>; rows are the paper's NFE ÷ L. A
+claim *holds* or *does not hold* if a two-sided paired test says so at 5 %; otherwise it is *not decided*. No test is
+corrected for the number of tests unless its table says so. [How to run them](reproduce.md)."""
 
 
 def pages(docs: Path) -> dict[str, bytes]:
