@@ -38,6 +38,7 @@ COMMANDS = {
     "report": "Tables, plots and pages of runs.",
     "reproduce": "Run the paper's experiments, by default on the embedded model, and print our figures beside the "
     "paper's.",
+    "score": "Score texts after a prompt: the log-likelihood of each.",
     "serve": "Serve models over HTTP by OpenAI's interface, many requests decoded together.",
     "train": "Train a model of the LLaDA family on the generated tasks.",
     "tree": "Show the tree of a search: every candidate with its score and parent, and whether it was kept.",
