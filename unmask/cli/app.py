@@ -34,6 +34,7 @@ COMMANDS = {
     "generate": "Answer a prompt.",
     "grade": "Grade a file of outputs and print the accuracy.",
     "list": "List what is registered, with settings and defaults.",
+    "lm-eval": "Run lm-evaluation-harness on a model of this package (pip install 'unmask[lm-eval]').",
     "models": "Look into checkpoints, or make random ones.",
     "report": "Tables, plots and pages of runs.",
     "reproduce": "Run the paper's experiments, by default on the embedded model, and print our figures beside the "
@@ -54,8 +55,12 @@ class LazyCommand(TyperCommand):
         if not extra.get("resilient_parsing") and not HELPS.isdisjoint(args) and (text := _known_help([name, *args])):
             typer.echo(text)
             raise typer.Exit
-        import_module(f"unmask.cli.{name}")
+        _load(name)
         return typer.main.get_group(app).commands[name].make_context(info_name, args, parent, **extra)
+
+
+def _load(name: str) -> None:
+    import_module(f"unmask.cli.{name.replace('-', '_')}")
 
 
 def _known_help(words: list[str]) -> str | None:
@@ -75,7 +80,7 @@ def commands() -> TyperGroup:
 def whole() -> TyperGroup:
     """All commands, imported."""
     for name in COMMANDS:
-        import_module(f"unmask.cli.{name}")
+        _load(name)
     return typer.main.get_group(app)
 
 

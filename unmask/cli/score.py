@@ -19,16 +19,11 @@ def score(
     prompt: options.PromptText,
     texts: Annotated[list[str], typer.Argument(metavar="TEXT…", help="Each is scored after the prompt.")],
     model: options.ModelName = options.MODEL,
-    way: Annotated[
-        str, typer.Option("--way", "-w", metavar="SPEC", help="duel, elbo(n=128), path, or a likelihood.")
-    ] = WAY,
+    way: options.WayName = WAY,
     length: Annotated[
         int | None, typer.Option(metavar="N", help="Fill each text up with end-of-text to so many tokens.")
     ] = None,
-    block: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Tokens per block; by default a block-causal model's own, else all of them."),
-    ] = None,
+    block: options.ScoreBlock = None,
     seed: Annotated[int, typer.Option("--seed", "-s", metavar="N", help="Of the random masks of elbo.")] = 0,
     chat: options.Chat = False,
     *,

@@ -65,10 +65,10 @@ class Revealing(Way):
         del seed
         readings = [Reading(passage) for passage in passages]
         while unfinished := [reading for reading in readings if not reading.done]:
-            self._step(unfinished, denoiser)
+            self.step(unfinished, denoiser)
         return [reading.judgement() for reading in readings]
 
-    def _step(self, readings: Sequence[Reading], denoiser: Denoiser) -> None:
+    def step(self, readings: Sequence[Reading], denoiser: Denoiser) -> None:
         questions = [reading.question() for reading in readings]
         reply = ask(denoiser, questions)
         logp, best = reply.beliefs.logp(reply.target).tolist(), (reply.beliefs.best[0] == reply.target).tolist()
@@ -99,3 +99,11 @@ class TextPath(Revealing):
 
     def rank(self, reply: Reply) -> AtFloat:
         return reply.beliefs.logp(reply.target)
+
+
+def writes(passages: Sequence[Passage], denoiser: Denoiser) -> tuple[list[bool], int]:
+    """Whether low-confidence remasking, a token per step, writes each text; and the rows that it took to know."""
+    readings, way = [Reading(passage) for passage in passages], Duel()
+    while undecided := [reading for reading in readings if reading.greedy and not reading.done]:
+        way.step(undecided, denoiser)
+    return [reading.greedy for reading in readings], sum(reading.rows for reading in readings)

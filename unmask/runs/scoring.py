@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from math import exp, fsum
 from typing import Any, TypeAlias
 
-import unmask.policies.revealing  # noqa: F401  registers its ways
 from unmask.core import block_size
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
@@ -15,6 +14,7 @@ from unmask.models.cache import cached
 from unmask.policies.hiding import Partition
 from unmask.policies.likelihood import Likelihood, likelihood
 from unmask.policies.passage import Passage
+from unmask.policies.revealing import writes
 from unmask.policies.way import Judgement, Way, way
 from unmask.registry import parse
 from unmask.runs.prompt import EncodedPrompt, OnePrompt, check_ids, check_room, read_prompt
@@ -91,6 +91,10 @@ class Scoring:
             if watch:
                 watch(len(judgements), len(passages))
         return [self._scored(*parts) for parts in zip(pairs, passages, judgements, strict=True)]
+
+    def greedy(self, pairs: Sequence[Pair]) -> tuple[list[bool], int]:
+        """Whether low-confidence remasking at temperature 0 writes each text; and the rows that it took to know."""
+        return writes([self._passage(*pair) for pair in pairs], cached(self.model.denoiser, None, self.model.name))
 
     def _passage(self, prompt: EncodedPrompt, text: EncodedPrompt) -> Passage:
         own = block_size(self.model.denoiser)
