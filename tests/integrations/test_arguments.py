@@ -46,8 +46,8 @@ def test_the_length_of_the_model_stays_below_the_most_that_a_task_allows():
 @pytest.mark.parametrize(
     ("kwargs", "sentence"),
     [
-        ({"top_p": 0.9}, "gen_kwargs top_p=0.9 is not something a decoder has: leave it out"),
-        ({"max_gen_tok": 9}, "gen_kwargs max_gen_tok=9 is not something a decoder has: did you mean 'max_gen_toks'?"),
+        ({"top_p": 0.9}, "top_p=0.9 is not something a decoder has: leave it out"),
+        ({"max_gen_tok": 9}, "max_gen_tok=9 is not something a decoder has: did you mean 'max_gen_toks'?"),
         ({"do_sample": True}, "do_sample=true needs a temperature above 0, as in temperature=0.8"),
     ],
 )
@@ -78,9 +78,11 @@ def test_a_spec_that_was_cut_at_a_comma_is_recognised():
     assert str(refusal.value).startswith("decoder=ots(beams=2 was cut at a comma or blank")
 
 
-@pytest.mark.parametrize(("package", "module", "extra"), [("lm_eval", "lm_eval", "lm-eval")])
+@pytest.mark.parametrize(
+    ("package", "module", "extra"), [("lm_eval", "lm_eval", "lm-eval"), ("inspect_ai", "inspect_ai", "inspect")]
+)
 def test_a_missing_extra_is_one_sentence(package: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch):
-    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+    for name in [name for name in sys.modules if name.startswith(f"{package}.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, f"unmask.integrations.{module}", raising=False)

@@ -15,6 +15,13 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "top_k": (0, None),
     "num_beams": (1,),
     "num_return_sequences": (1,),
+    "num_choices": (1,),
+    "best_of": (1,),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
 }
 
 
@@ -81,9 +88,9 @@ def read_wanted(values: Mapping[str, Any], length: int | None, usual: int) -> Wa
     for name, value in left.items():
         if name not in NEUTRAL:
             known = [*LENGTHS, "until", "do_sample", "temperature"]
-            raise UnmaskError(f"gen_kwargs {name}={value!r} is not something a decoder has: {nearest(name, known)}")
+            raise UnmaskError(f"{name}={value!r} is not something a decoder has: {nearest(name, known)}")
         if value not in NEUTRAL[name]:
-            raise UnmaskError(f"gen_kwargs {name}={value!r} is not something a decoder has: leave it out")
+            raise UnmaskError(f"{name}={value!r} is not something a decoder has: leave it out")
     stop = tuple(text for text in ([until] if isinstance(until, str) else until) if text)
     return Wanted(length or (most or [usual])[0], stop, _temperature(sampling, temperature))
 

@@ -23,7 +23,7 @@ BATCH = 16  # requests decoded together where nobody says how many
 
 
 @dataclass(frozen=True)
-class Settings:
+class HarnessSettings:
     name: str  # of the model
     decoding: Decoding
     length: int | None  # masks after a prompt; None: the request says, or the model's own
@@ -48,7 +48,7 @@ class Settings:
         return known | {"checkpoint": checkpoint(self.name)} | decoding | scoring | where
 
 
-def read_settings(name: Any, values: Mapping[str, Any]) -> Settings:
+def read_settings(name: Any, values: Mapping[str, Any]) -> HarnessSettings:
     """From a model's name and arguments by the names of `Decoding` and `Placement`, with `way` and `block`."""
     if not isinstance(name, str) or not name:
         raise UnmaskError("the model is missing: give its name, folder or hub id")
@@ -59,7 +59,7 @@ def read_settings(name: Any, values: Mapping[str, Any]) -> Settings:
     given = {key: value for key, value in values.items() if value is not None}
     if not isinstance(given.get("batch", 1), int):
         raise UnmaskError(f"batch={given['batch']!r} does not work: give a whole number")
-    return Settings(
+    return HarnessSettings(
         name,
         Decoding.from_dict({key: given[key] for key in DECODING & given.keys()}),
         given.get("length"),

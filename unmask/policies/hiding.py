@@ -14,42 +14,42 @@ from unmask.core import Denoiser, Noise
 from unmask.core.noise import key
 from unmask.errors import UnmaskError
 from unmask.policies.likelihood import NOTHING, Likelihood, Slots, likelihood
-from unmask.policies.passage import Passage, Question, ask, portions
+from unmask.policies.passage import Cloze, Passage, ask, portions
 from unmask.policies.way import Judgement, Way, way
 
 
-class Group(NamedTuple):
-    """A question, and the weight of the log p of what it asks about."""
+class Weighed(NamedTuple):
+    """A cloze, and the weight of the log p of what it asks about."""
 
-    question: Question
+    cloze: Cloze
     weight: float
 
 
 class Answers:
-    """log p of what each question asks about. Equal questions are asked once."""
+    """log p of what each cloze asks about. Equal clozes are asked once."""
 
-    def __init__(self, denoiser: Denoiser, groups: Iterable[Group]):
-        self.logps: dict[Question, list[float]] = {}
-        self.computed: dict[Question, int] = {}
-        for some in portions(list(dict.fromkeys(group.question for group in groups))):
+    def __init__(self, denoiser: Denoiser, groups: Iterable[Weighed]):
+        self.logps: dict[Cloze, list[float]] = {}
+        self.computed: dict[Cloze, int] = {}
+        for some in portions(list(dict.fromkeys(group.cloze for group in groups))):
             reply = ask(denoiser, some)
             self.computed |= zip(some, reply.computed, strict=True)
-            for question, values in zip(some, reply.beliefs.logp(reply.target).tolist(), strict=True):
-                self.logps[question] = values[: len(question.asked)]
+            for cloze, values in zip(some, reply.beliefs.logp(reply.target).tolist(), strict=True):
+                self.logps[cloze] = values[: len(cloze.asked)]
 
-    def by_slot(self, groups: Iterable[Group]) -> dict[int, float]:
+    def by_slot(self, groups: Iterable[Weighed]) -> dict[int, float]:
         """What the groups say of each slot, added up."""
         terms: dict[int, list[float]] = defaultdict(list)
-        for question, weight in groups:
-            for slot, value in zip(question.asked, self.logps[question], strict=True):
+        for cloze, weight in groups:
+            for slot, value in zip(cloze.asked, self.logps[cloze], strict=True):
                 terms[slot].append(weight * value)
         return {slot: fsum(values) for slot, values in terms.items()}
 
-    def judgement(self, logps: dict[int, float], groups: Sequence[Group], error: float | None = None) -> Judgement:
+    def judgement(self, logps: dict[int, float], groups: Sequence[Weighed], error: float | None = None) -> Judgement:
         """Slots that no group asked about add nothing."""
-        distinct = {group.question for group in groups}
-        positions = sum(self.computed[question] for question in distinct)
-        slots = range(len(groups[0].question.passage.text))
+        distinct = {group.cloze for group in groups}
+        positions = sum(self.computed[cloze] for cloze in distinct)
+        slots = range(len(groups[0].cloze.passage.text))
         return Judgement([logps.get(slot, 0.0) for slot in slots], len(groups), len(distinct), positions, error)
 
 
@@ -71,14 +71,14 @@ class Partition(Way):
             judgements.append(answers.judgement(logps, [group for groups in blocks for group in groups]))
         return judgements
 
-    def _groups(self, passage: Passage, block: range) -> list[Group]:
+    def _groups(self, passage: Passage, block: range) -> list[Weighed]:
         groups = self.likelihood.groups(slice(block.start, block.stop))
         if any(group.slots == NOTHING for group in groups):
             spec = likelihood.spec(self.likelihood)
             raise UnmaskError(f"{spec} needs the order in which a text was written: score by path alone")
         length = len(passage.text)
         return [
-            Group(Question(passage, _numbers(slots, length), _numbers(counted, length)), weight)
+            Weighed(Cloze(passage, _numbers(slots, length), _numbers(counted, length)), weight)
             for slots, counted, weight in groups
         ]
 
@@ -107,7 +107,7 @@ class Elbo(Way):
             judgements.append(answers.judgement(answers.by_slot(masks), masks, sqrt(variance)))
         return judgements
 
-    def _masks(self, passage: Passage, number: int, seed: int) -> list[Group]:
+    def _masks(self, passage: Passage, number: int, seed: int) -> list[Weighed]:
         """Slots of a block, hidden together with all that comes after it."""
         block = passage.blocks[number]
         noise = Noise.root(torch.tensor([key(passage.prompt)]), seed)
@@ -116,11 +116,11 @@ class Elbo(Way):
         ranks = uniform[:-1].argsort(dim=0).T.tolist()
         parts = [tuple(sorted(block[slot] for slot in rank[:count])) for rank, count in zip(ranks, counts, strict=True)]
         after = tuple(range(block.stop, len(passage.text)))
-        return [Group(Question(passage, part + after, part), len(block) / len(part) / self.n) for part in parts]
+        return [Weighed(Cloze(passage, part + after, part), len(block) / len(part) / self.n) for part in parts]
 
-    def _variance(self, masks: Sequence[Group], answers: Answers) -> float:
+    def _variance(self, masks: Sequence[Weighed], answers: Answers) -> float:
         """Of the mean, from the masks' own estimates."""
-        estimates = [self.n * mask.weight * fsum(answers.logps[mask.question]) for mask in masks]
+        estimates = [self.n * mask.weight * fsum(answers.logps[mask.cloze]) for mask in masks]
         mean = fsum(estimates) / self.n
         return fsum((estimate - mean) ** 2 for estimate in estimates) / (self.n - 1) / self.n
 

@@ -1,4 +1,4 @@
-"""Texts whose log-likelihood is asked for, and questions about them: some tokens hidden, some asked about."""
+"""Texts whose log-likelihood is asked for, and clozes made of them: some tokens hidden, some asked about."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Passage:
         return [range(max(0, stop - self.block), min(stop, len(self.text))) for stop in stops]
 
 
-class Question(NamedTuple):
+class Cloze(NamedTuple):
     passage: Passage
     hidden: tuple[int, ...]  # slots that are masks
     asked: tuple[int, ...]  # those of them that the model is asked about
@@ -41,43 +41,43 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True)
 class Reply:
-    """Beliefs at the asked columns of each question; its last one is repeated where others have more."""
+    """Beliefs at the asked columns of each cloze; its last one is repeated where others have more."""
 
     beliefs: Beliefs
     at: Columns
     target: AtTokens  # the text's own tokens there
     real: AtBool  # False where a column is repeated
-    computed: list[int]  # positions computed for each question
+    computed: list[int]  # positions computed for each cloze
 
 
-def ask(denoiser: Denoiser, questions: Sequence[Question]) -> Reply:
+def ask(denoiser: Denoiser, clozes: Sequence[Cloze]) -> Reply:
     """One call of the network, whatever the lengths."""
-    device, lengths = denoiser.device, [len(question.passage) for question in questions]
+    device, lengths = denoiser.device, [len(cloze.passage) for cloze in clozes]
     width = max(lengths)
-    whole = torch.tensor([_row(question.passage, width) for question in questions], device=device)
-    hidden = _columns([(question.passage, question.hidden) for question in questions], width).to(device)
-    at = _columns([(question.passage, question.asked) for question in questions], width).to(device)
+    whole = torch.tensor([_row(cloze.passage, width) for cloze in clozes], device=device)
+    hidden = _columns([(cloze.passage, cloze.hidden) for cloze in clozes], width).to(device)
+    at = _columns([(cloze.passage, cloze.asked) for cloze in clozes], width).to(device)
     pad = width - torch.tensor(lengths, device=device)
     nothing, ragged = torch.zeros_like(whole), min(lengths) < width
     tokens = whole.scatter(1, hidden, denoiser.mask_id)
-    numbers, logp = torch.arange(len(questions), device=device), nothing.to(denoiser.dtype)
+    numbers, logp = torch.arange(len(clozes), device=device), nothing.to(denoiser.dtype)
     with torch.inference_mode():
         beliefs = denoiser(Canvas(tokens, nothing, logp, pad, numbers, 0, denoiser.mask_id, ragged), at)
-    counts = torch.tensor([[len(question.asked)] for question in questions], device=device)
+    counts = torch.tensor([[len(cloze.asked)] for cloze in clozes], device=device)
     real = torch.arange(at.shape[1], device=device) < counts
     computed = lengths if beliefs.computed is None else beliefs.computed.tolist()
     return Reply(beliefs, at, whole.gather(1, at), real, computed)
 
 
-def portions(questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
+def portions(clozes: Sequence[Cloze]) -> Iterator[Sequence[Cloze]]:
     """As many at a time as memory should hold. Answers do not depend on it."""
     start = most = 0
-    for stop, question in enumerate(questions):
-        most = max(most, len(question.asked))
+    for stop, cloze in enumerate(clozes):
+        most = max(most, len(cloze.asked))
         if most * (stop + 1 - start) > ASKED and stop > start:
-            yield questions[start:stop]
-            start, most = stop, len(question.asked)
-    yield questions[start:]
+            yield clozes[start:stop]
+            start, most = stop, len(cloze.asked)
+    yield clozes[start:]
 
 
 def _row(passage: Passage, width: int) -> list[int]:

@@ -11,7 +11,7 @@ from unmask.core import Denoiser
 from unmask.core.shapes import AtFloat
 from unmask.errors import UnmaskError
 from unmask.policies.order import top
-from unmask.policies.passage import Passage, Question, Reply, ask
+from unmask.policies.passage import Cloze, Passage, Reply, ask
 from unmask.policies.way import Judgement, Way, way
 
 Rank = Callable[[Reply], AtFloat]
@@ -37,11 +37,11 @@ class Reading:
     def done(self) -> bool:
         return len(self.logps) == len(self.passage.text)
 
-    def question(self) -> Question:
+    def cloze(self) -> Cloze:
         """About the hidden slots of the first block that has any."""
         hidden = tuple(slot for slot in range(len(self.passage.text)) if slot not in self.logps)
         block = next(block for block in self.passage.blocks if hidden[0] in block)
-        return Question(self.passage, hidden, tuple(slot for slot in hidden if slot in block))
+        return Cloze(self.passage, hidden, tuple(slot for slot in hidden if slot in block))
 
     def judgement(self) -> Judgement:
         logps = [self.logps[slot] for slot in range(len(self.passage.text))]
@@ -69,15 +69,15 @@ class Revealing(Way):
         return [reading.judgement() for reading in readings]
 
     def step(self, readings: Sequence[Reading], denoiser: Denoiser) -> None:
-        questions = [reading.question() for reading in readings]
-        reply = ask(denoiser, questions)
+        clozes = [reading.cloze() for reading in readings]
+        reply = ask(denoiser, clozes)
         logp, best = reply.beliefs.logp(reply.target).tolist(), (reply.beliefs.best[0] == reply.target).tolist()
         chosen = top(self.rank(reply), reply.real, self.quota).nonzero().tolist()
         for reading, positions in zip(readings, reply.computed, strict=True):
             reading.rows += 1
             reading.positions += positions
         for row, place in chosen:
-            readings[row].logps[questions[row].asked[place]] = logp[row][place]
+            readings[row].logps[clozes[row].asked[place]] = logp[row][place]
             readings[row].greedy &= best[row][place]
 
 
