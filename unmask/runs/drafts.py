@@ -57,6 +57,15 @@ class Told:
             token, _ = heard.beliefs.best
         return list(zip((heard.at[row] - self.pad).tolist(), token[row].tolist(), strict=True))
 
+    def entropies(self, text: torch.Tensor) -> dict[int, float]:
+        """By position, of what was asked about this text."""
+        if (place := self._places.get(_key(text))) is None:
+            return {}
+        heard, row = self.frame.heard[place[0]], place[1]
+        with torch.inference_mode():
+            values = heard.beliefs.entropy[row].tolist()
+        return dict(zip((heard.at[row] - self.pad).tolist(), values, strict=True))
+
 
 def _key(tokens: torch.Tensor) -> bytes:
     return tokens.cpu().numpy().tobytes()

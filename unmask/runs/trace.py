@@ -8,8 +8,9 @@
 Positions count from the prompt's first token, whatever padding the batch added. A row is its `source` row of the step
 before with `writes` put in. A write that another step made carries that step as a fifth entry; a position that is
 masked again is a write of the mask token with step 0. `rows` is how many were asked of the network so far. `drafts` are
-[row, position, token]: masked positions whose likeliest token is not the one it was for the `source`. Traces of
-earlier versions have neither. Only `measured` differs between runs with the same results.
+[row, position, token]: masked positions whose likeliest token is not the one it was for the `source`. `entropy` is that
+of the model's beliefs about each of the writes, in nats. Traces of earlier versions have none of the three. Only
+`measured` differs between runs with the same results.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from torch import Tensor
 from unmask.core import Branch, Canvas, Frame
 from unmask.errors import UnmaskError
 from unmask.runs.drafts import Drafts, Told
+from unmask.runs.entropies import Entropies
 from unmask.runs.files import read_json_lines, write_whole
 
 FORMAT, VERSION = "unmask-trace", 1
@@ -66,6 +68,31 @@ class Trace:
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             raise UnmaskError(f"the trace does not hold together: {type(error).__name__} {error}") from None
 
+    @property
+    def step_map(self) -> list[int]:
+        """Of the chosen row, the step that wrote each of its masks, left to right."""
+        *_, last = self.replay()
+        return [int(last.canvas.order[self.end["chosen"], place]) for place in self.slots]
+
+    @property
+    def entropies(self) -> list[float | None]:
+        """Of the chosen row, how unsure the model was when it wrote each of its masks, in nats; None: not known."""
+        rows: list[dict[int, float | None]] = [{}]
+        for line in self.steps:
+            rows = [dict(rows[source]) for source in line["source"]]
+            known = line.get("entropy") or [None] * len(line["writes"])
+            for (row, place, *_), entropy in zip(line["writes"], known, strict=True):
+                rows[row][place] = entropy
+        return [rows[self.end["chosen"]].get(place) for place in self.slots]
+
+    @property
+    def slots(self) -> list[int]:
+        """The positions that were masks at first."""
+        ids, mask = self.header["ids"], self.header["mask"]
+        return [place for place, token in enumerate(ids) if token == mask] + [
+            *range(len(ids), len(ids) + self.header["length"])
+        ]
+
     def writes(self) -> list[list[int]]:
         """At each step, how many positions each row wrote; none where it waited for others."""
         counts = [[0] * len(line["source"]) for line in self.steps]
@@ -89,7 +116,7 @@ class Recorder:
         self.before = _alone(self.before, torch.zeros(1, dtype=torch.long, device=self.before.tokens.device), pad)
         self.words.update(self.before.tokens[0].tolist())
         self.now = self.before
-        self.drafts = Drafts.blank(self.before)
+        self.drafts, self.entropies = Drafts.blank(self.before), Entropies(self.before)
 
     def see(self, frame: Frame, problem: int, pad: int) -> None:
         rows = (frame.canvas.problem == problem).nonzero()[:, 0]
@@ -103,6 +130,7 @@ class Recorder:
         before, told = self.drafts.rows(source), Told(frame, problem, pad)
         self.drafts, line["drafts"] = before.after(self.now.rows(source), canvas, told)
         self.words.update(token for _, _, token in line["drafts"])
+        line["entropy"] = self.entropies.see(canvas, source, line["writes"], frame.step, told)
         if frame.branch is not None:
             line["branch"] = self._branch(frame.branch, problem, pad, frame.step)
         self.words.update(canvas.tokens.flatten().tolist())
