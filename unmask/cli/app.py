@@ -30,6 +30,7 @@ COMMANDS = {
     "demo": "Compare low-confidence remasking, the paper's search and ours on Countdown problems: answers and cost.",
     "env": "Show versions, device, determinism, sandbox and data, to report what ran where.",
     "eval": "Evaluate a grid of models, tasks, decoders, lengths and seeds into a folder, which can be resumed.",
+    "export": "Write the records of runs as one flat table: CSV, JSON lines or Parquet.",
     "fill": "Fill the gaps of a text, each written `<mask:n>` for n tokens.",
     "generate": "Answer a prompt.",
     "grade": "Grade a file of outputs and print the accuracy.",
