@@ -146,14 +146,14 @@ def score(
     """
     chosen = make_way(way)
     model = load(model) if isinstance(model, str) else model
-    single = isinstance(text, str) or (is_one(text) if isinstance(text, Sequence) else True)
-    texts: Sequence[Any] = [text] if single else text
-    prompts: Sequence[Any] = [prompt] * len(texts) if not isinstance(prompt, Sequence) or is_one(prompt) else prompt
+    single = not isinstance(text, Sequence) or is_one(text)
+    texts: list[Any] = [text] if single else list(text)
+    prompts: list[Any] = [prompt] * len(texts) if not isinstance(prompt, Sequence) or is_one(prompt) else list(prompt)
     if len(prompts) != len(texts):
         raise UnmaskError(
             f"{len(prompts)} prompts and {len(texts)} texts do not pair: give one prompt, or one per text"
         )
-    pairs = [read_pair(model, *pair, length) for pair in zip(prompts, texts, strict=True)]
+    pairs = [read_pair(model, before, after, length) for before, after in zip(prompts, texts, strict=True)]
     scores = Scoring(model, chosen, block, seed).scores(pairs, batch, watch)
     return scores[0] if single else scores
 

@@ -112,7 +112,8 @@ def evaluate(folder: Path, offline: None):
 
     def evaluate(task: str, arguments: dict[str, Any] | str, **options: Any) -> Any:
         manager = TaskManager(include_path=str(folder), include_defaults=False)
-        return lm_eval.simple_evaluate("unmask", arguments, [task], task_manager=manager, bootstrap_iters=0, **options)
+        run: Any = lm_eval.simple_evaluate
+        return run("unmask", arguments, [task], task_manager=manager, bootstrap_iters=0, **options)
 
     return evaluate
 

@@ -47,7 +47,6 @@ REFUSES = ("lm_eval.config.evaluate_config", "lm_eval.evaluator")  # where the h
 Item = TypeVar("Item")
 
 
-@register_model("unmask")
 class UnmaskLM(LM):
     """A model of this package. Requests are answered in batches, and no answer depends on its batch."""
 
@@ -123,7 +122,8 @@ class UnmaskLM(LM):
         answers, seen = [""] * len(requests), Counter[int]()
         groups: dict[Wanted, list[int]] = defaultdict(list)
         for number, request in enumerate(requests):
-            wanted = read_wanted(request.args[1], self.settings.length, self.model.default_length)
+            arguments: Any = request.args
+            wanted = read_wanted(arguments[1], self.settings.length, self.model.default_length)
             groups[wanted._replace(sample=seen[id(request)])].append(number)
             seen[id(request)] += 1  # a request that is repeated is answered by independent samples
         with tqdm(total=len(requests), desc="unmask: generate", disable=disable_tqdm) as bar:
@@ -228,6 +228,9 @@ class UnmaskLM(LM):
 
     def _count(self, cost: Any) -> None:
         self.cost.update(requests=1, rows=cost.rows, distinct=cost.distinct, positions=cost.positions)
+
+
+register_model("unmask")(UnmaskLM)
 
 
 def main(arguments: Iterable[str]) -> None:

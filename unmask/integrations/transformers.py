@@ -71,14 +71,8 @@ def custom_generate(
         wrapped = wrap(model, Numbers(), mask_id, shifted=shifted, eos=_ends(generation_config))
         prompts = _prompts(input_ids, prepared.get("attention_mask"))
         length = generation_config.max_length - input_ids.shape[1]
-        outputs = api.generate(
-            wrapped,
-            prompts,
-            decoder=chosen if heat is None else heated(chosen, heat),
-            length=length,
-            batch=len(prompts),
-            **options,
-        )
+        decoding: Any = {**options, "decoder": chosen if heat is None else heated(chosen, heat), "length": length}
+        outputs = api.generate(wrapped, prompts, batch=len(prompts), **decoding)
         answers = [output.rows[output.chosen].ids[-length:] for output in outputs]
         pad = generation_config.pad_token_id
         ended = [_padded(answer, wrapped.eos, pad) for answer in answers]
@@ -118,6 +112,6 @@ def _padded(answer: Sequence[int], ends: frozenset[int], pad: int | None) -> lis
 
 
 def _result(sequences: Tensor) -> Any:
-    from transformers.generation import GenerateDecoderOnlyOutput
+    from transformers.generation.utils import GenerateDecoderOnlyOutput
 
     return GenerateDecoderOnlyOutput(sequences=sequences)  # pyright: ignore[reportArgumentType]
