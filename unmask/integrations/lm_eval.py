@@ -7,7 +7,6 @@ From Python, importing this module registers the model: `lm_eval.simple_evaluate
 
 from __future__ import annotations
 
-import logging
 import sys
 import traceback
 from collections import Counter, defaultdict
@@ -41,9 +40,9 @@ except ModuleNotFoundError as error:
         sys.exit(2)
     raise UnmaskError(MISSING) from None
 
-log = logging.getLogger("unmask")
 STAMP = "unmask"  # the key under which a response cache says whose responses it holds
-REFUSES = ("lm_eval.config.evaluate_config", "lm_eval.evaluator")  # where the harness looks at what it was given
+# Where the harness looks at what it was given.
+REFUSES = ("lm_eval.api.registry", "lm_eval.config.evaluate_config", "lm_eval.evaluator")
 Item = TypeVar("Item")
 
 
@@ -75,6 +74,8 @@ class UnmaskLM(LM):
         self.settings = read_settings(pretrained, settings)
         self.model = self.settings.load()
         self._device = self.model.denoiser.device
+        if max_length is not None and (not isinstance(max_length, int) or max_length < 2):
+            raise UnmaskError(f"max_length={max_length!r} does not work: give a whole number of positions, 2 or more")
         self.max_length = min(max_length or self.model.denoiser.context, self.model.denoiser.context)
         self.scoring = Scoring(self.model, self.settings.way, self.settings.block, self.settings.decoding.seed)
         self.cost: Counter[str] = Counter()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 from unmask.core import Denoiser
 from unmask.core.shapes import AtFloat
 from unmask.errors import UnmaskError
 from unmask.policies.order import top
-from unmask.policies.passage import Cloze, Passage, Reply, ask
+from unmask.policies.passage import Cloze, Passage, Reply, ask, portions
 from unmask.policies.way import Judgement, Way, way
 
 Rank = Callable[[Reply], AtFloat]
@@ -69,8 +70,11 @@ class Revealing(Way):
         return [reading.judgement() for reading in readings]
 
     def step(self, readings: Sequence[Reading], denoiser: Denoiser) -> None:
-        clozes = [reading.cloze() for reading in readings]
-        reply = ask(denoiser, clozes)
+        left = iter(readings)
+        for clozes in portions([reading.cloze() for reading in readings]):
+            self._reveal(list(islice(left, len(clozes))), clozes, ask(denoiser, clozes))
+
+    def _reveal(self, readings: Sequence[Reading], clozes: Sequence[Cloze], reply: Reply) -> None:
         logp, best = reply.beliefs.logp(reply.target).tolist(), (reply.beliefs.best[0] == reply.target).tolist()
         chosen = top(self.rank(reply), reply.real, self.quota).nonzero().tolist()
         for reading, positions in zip(readings, reply.computed, strict=True):
@@ -101,7 +105,7 @@ class TextPath(Revealing):
         return reply.beliefs.logp(reply.target)
 
 
-def writes(passages: Sequence[Passage], denoiser: Denoiser) -> tuple[list[bool], int]:
+def written_greedily(passages: Sequence[Passage], denoiser: Denoiser) -> tuple[list[bool], int]:
     """Whether low-confidence remasking, a token per step, writes each text; and the rows that it took to know."""
     readings, way = [Reading(passage) for passage in passages], Duel()
     while undecided := [reading for reading in readings if reading.greedy and not reading.done]:

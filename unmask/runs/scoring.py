@@ -14,10 +14,11 @@ from unmask.models.cache import cached
 from unmask.policies.hiding import Partition
 from unmask.policies.likelihood import Likelihood, likelihood
 from unmask.policies.passage import Passage
-from unmask.policies.revealing import writes
+from unmask.policies.revealing import written_greedily
 from unmask.policies.way import Judgement, Way, way
 from unmask.registry import parse
 from unmask.runs.prompt import EncodedPrompt, OnePrompt, check_ids, check_room, read_prompt
+from unmask.runs.record import finite
 
 WAY = "duel"  # where none is named
 OneText: TypeAlias = str | Sequence[int]
@@ -60,8 +61,10 @@ class Scored:
         return exp(-self.per_token)
 
     def json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self) | {"logps": list(self.logps), "tokens": self.tokens, "per_token": self.per_token}
+        """Plain values; null where a number is not finite."""
+        figures = {"logp": finite(self.logp), "per_token": finite(self.per_token), "tokens": self.tokens}
+        error = None if self.error is None else finite(self.error)
+        return asdict(self) | figures | {"logps": [finite(logp) for logp in self.logps], "error": error}
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,10 @@ class Scoring:
         return [self._scored(*parts) for parts in zip(pairs, passages, judgements, strict=True)]
 
     def greedy(self, pairs: Sequence[Pair]) -> tuple[list[bool], int]:
-        """Whether low-confidence remasking at temperature 0 writes each text; and the rows that it took to know."""
-        return writes([self._passage(*pair) for pair in pairs], cached(self.model.denoiser, None, self.model.name))
+        """Whether low-confidence remasking at temperature 0 written_greedily each text; and the rows that it took to know."""
+        return written_greedily(
+            [self._passage(*pair) for pair in pairs], cached(self.model.denoiser, None, self.model.name)
+        )
 
     def _passage(self, prompt: EncodedPrompt, text: EncodedPrompt) -> Passage:
         own = block_size(self.model.denoiser)
