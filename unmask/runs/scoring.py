@@ -96,7 +96,7 @@ class Scoring:
         return [self._scored(*parts) for parts in zip(pairs, passages, judgements, strict=True)]
 
     def greedy(self, pairs: Sequence[Pair]) -> tuple[list[bool], int]:
-        """Whether low-confidence remasking at temperature 0 written_greedily each text; and the rows that it took to know."""
+        """Whether low-confidence remasking at temperature 0 writes each text; and the rows that it took to know."""
         return written_greedily(
             [self._passage(*pair) for pair in pairs], cached(self.model.denoiser, None, self.model.name)
         )
