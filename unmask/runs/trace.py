@@ -16,6 +16,7 @@ of the model's beliefs about each of the writes, in nats. Traces of earlier vers
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -159,6 +160,23 @@ class Recorder:
             "writes": _changes(self.now.rows(parent), canvas, step),
             "completion": completion.tolist(),
         }
+
+
+def strict_json(value: Any) -> str:
+    """For browsers: null for an infinity, a question mark for half a surrogate pair."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(value), separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _alone(canvas: Canvas, rows: Tensor, pad: int) -> Canvas:
