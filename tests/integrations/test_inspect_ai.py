@@ -1,4 +1,7 @@
-"""inspect_ai finds the model by its entry point, runs it offline, and its log is read back by its own viewer."""
+"""inspect_ai finds the model by its entry point, runs it offline, and its log is read back by its own viewer.
+
+Inspect is imported where it is used: these tests are collected with the quick ones.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai.log import read_eval_log
-from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
-from inspect_ai.tool import ToolInfo
 
 import tests.serve.conftest  # noqa: F401  lets shapes be checked in the coroutines of an engine
 import unmask
@@ -64,6 +64,8 @@ def run(*words: str, folder: Path) -> None:
 
 
 def test_a_run_has_the_grades_of_unmask_eval_and_opens_in_the_viewer(tmp_path: Path):
+    from inspect_ai.log import read_eval_log
+
     (tmp_path / "countdown.py").write_text(TASK)
     words = ["eval", "countdown.py", "--model", "unmask/tiny", "-M", f"decoder={DECODER}", "-M", "length=32"]
     run("-m", "inspect_ai", *words, "--log-dir", "logs", "--display", "none", folder=tmp_path)
@@ -87,11 +89,14 @@ def test_a_run_has_the_grades_of_unmask_eval_and_opens_in_the_viewer(tmp_path: P
     assert file.name in json.dumps(json.loads((tmp_path / "page" / "logs" / "listing.json").read_text()))
 
 
-async def answers(model: Any, *configs: GenerateConfig) -> list[Any]:
+async def answers(model: Any, *configs: Any) -> list[Any]:
     return await asyncio.gather(*(model.generate("abc", config=config) for config in configs))
 
 
 def test_a_requests_settings_are_honoured_or_refused():
+    from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
+    from inspect_ai.tool import ToolInfo
+
     model = get_model("unmask/toy-chain", decoder="random", memoize=False)
     plain, short, warm = asyncio.run(
         answers(
@@ -120,6 +125,8 @@ def test_a_requests_settings_are_honoured_or_refused():
     ],
 )
 def test_wrong_arguments_are_one_sentence(arguments: dict[str, Any], sentence: str):
+    from inspect_ai.model import get_model
+
     with pytest.raises(UnmaskError) as refusal:
         get_model("unmask/toy-chain", memoize=False, **arguments)
     assert str(refusal.value) == sentence

@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
 
 import unmask
@@ -106,6 +105,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 @pytest.fixture
 def evaluate(folder: Path, offline: None):
     """`simple_evaluate` on one task; its result."""
+    import lm_eval
     from lm_eval.tasks import TaskManager
 
     import unmask.integrations.lm_eval  # noqa: F401  registers the model

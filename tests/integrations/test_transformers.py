@@ -27,7 +27,10 @@ def model() -> Any:
     return Masked(BertConfig(**settings, pad_token_id=30, eos_token_id=31)).eval()
 
 
-@pytest.mark.parametrize("spec", ["low-confidence", "ots(beams=2, block=3)", "vote(n=3)"])
+SLOW = [pytest.param(spec, marks=pytest.mark.slow) for spec in ("ots(beams=2, block=3)", "vote(n=3)")]
+
+
+@pytest.mark.parametrize("spec", ["low-confidence", *SLOW])
 def test_it_writes_what_the_wrapped_model_writes_whatever_the_padding(model: Any, spec: str):
     ids = torch.tensor([[30, 30, 1, 2], [3, 4, 5, 6]])
     attended = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])
