@@ -102,6 +102,8 @@ class Scoring:
         )
 
     def _passage(self, prompt: EncodedPrompt, text: EncodedPrompt) -> Passage:
+        if (mask := self.model.denoiser.mask_id) in prompt.ids + text.ids:
+            raise UnmaskError(f"the mask token (id {mask}) is not part of a text: only whole ones are scored")
         own = block_size(self.model.denoiser)
         block = self.block or own or len(text.ids)
         return Passage(prompt.ids, text.ids, block, len(prompt.ids) % own % block if own else 0)
@@ -126,10 +128,6 @@ def read_pair(model: Model, prompt: OnePrompt, text: OneText, length: int | None
         raise UnmaskError("the text is empty: give at least one token to score")
     check_ids(model, ids)
     check_room(model, len(before.ids) + len(ids))
-    if model.denoiser.mask_id in before.ids + ids:
-        raise UnmaskError(
-            f"the mask token (id {model.denoiser.mask_id}) is not part of a text: only whole ones are scored"
-        )
     shown = text if isinstance(text, str) else model.text.decode(ids)
     return before, EncodedPrompt(shown, ids, (shown,))
 
