@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from tests.oracle import forward_of
 from unmask import plain
 from unmask.errors import UnmaskError
 from unmask.models import Model
+from unmask.models.family import family
+from unmask.models.random_weights import random_folder
 from unmask.models.toy import Joint, Letters
 
 ORDERS = ("confidence", "margin", "entropy", "left-to-right")
@@ -152,6 +155,22 @@ def test_every_way_is_the_same_alone_and_in_a_batch(model: Model, way: str):
         alone = unmask.score(model, scored.prompt, scored.text, way=way, batch=1)
         assert (alone.logps, alone.error, alone.rows) == (scored.logps, scored.error, scored.rows)
         assert alone.distinct == scored.distinct
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", family)
+def test_every_family_scores_the_same_in_a_batch_and_its_own_texts_as_their_decoder(name: str, tmp_path: Path):
+    random_folder(tmp_path / name, name, "nano", seed=0, dtype=torch.float32)
+    model = unmask.load(tmp_path / name, dtype="float32")
+    prompts, texts = ["hello there", "a"], ["one two three", "x"]
+    for way in ("duel", "elbo(n=4)", "interleaved(combs=2)"):
+        for scored in unmask.score(model, prompts, texts, way=way):
+            alone = unmask.score(model, scored.prompt, scored.text, way=way)
+            assert (alone.logps, alone.error) == (scored.logps, scored.error)
+    decoded = unmask.generate(model, "hello", decoder="low-confidence(steps=6)", length=6)
+    ids = list(decoded.rows[0].ids)
+    again = unmask.score(model, ids[:-6], ids[-6:])
+    assert (again.greedy, again.logp) == (True, pytest.approx(decoded.score, abs=1e-4))
 
 
 def test_a_block_causal_model_is_scored_by_its_own_blocks():
