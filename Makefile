@@ -7,10 +7,10 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 .PHONY: install demo test test-all check wheel lock audit docs results performance site clean
 install: $(STAMP)
 
-# First what is locked, by hash; then torch, whose build depends on the machine, and this package itself.
+# First what is locked, by hash and whole; then torch, whose build depends on the machine, and this package itself.
 $(STAMP): pyproject.toml constraints.txt requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --require-hashes -r requirements.lock
 	$(INSTALL) --no-build-isolation -c constraints.txt -e '.[dev]'
 	touch $@
 

@@ -11,6 +11,7 @@ ROOMS = (
     "core",
     "decoders",
     "experiments",
+    "integrations",
     "models",
     "plain",
     "policies",

@@ -16,6 +16,7 @@ from unmask.cli.entries import describe_entry, field_comments
 from unmask.core import decoder
 from unmask.policies.likelihood import likelihood
 from unmask.registry import Registry
+from unmask.runs.scoring import way
 
 FOLDER = Path("docs/reference")
 NOTE = "<!-- Written by `make docs` from the code: change the code instead. -->\n"
@@ -58,7 +59,9 @@ def decoders_page() -> str:
     ]
     text += _entries(decoder)
     text.append("# Likelihoods\n\nWhat `likelihood=…` may be: `ots(likelihood=interleaved(combs=2))`.\n")
-    return "\n".join(text + _entries(likelihood))
+    text += _entries(likelihood)
+    text.append("# Ways to score a text\n\nWhat `unmask.score(…, way=…)` may be, beside every likelihood above.\n")
+    return "\n".join(text + _entries(way))
 
 
 def _entries(registry: Registry[Any]) -> list[str]:

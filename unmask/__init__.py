@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from unmask.api import fill as fill
     from unmask.api import generate as generate
     from unmask.api import load as load
+    from unmask.api import score as score
     from unmask.api import stream as stream
     from unmask.core import reseed as reseed
     from unmask.errors import UnmaskError as UnmaskError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from unmask.models.hf import wrap as wrap
     from unmask.runs.decoding import Decoding as Decoding
     from unmask.runs.output import Output as Output
+    from unmask.runs.scoring import Scored as Scored
     from unmask.runs.trace import Trace as Trace
     from unmask.serve.engine import AsyncEngine as AsyncEngine
 
@@ -30,12 +32,14 @@ _HOMES = {
     "Model": "unmask.models",
     "Moment": "unmask.api",
     "Output": "unmask.runs.output",
+    "Scored": "unmask.runs.scoring",
     "Trace": "unmask.runs.trace",
     "UnmaskError": "unmask.errors",
     "fill": "unmask.api",
     "generate": "unmask.api",
     "load": "unmask.api",
     "reseed": "unmask.core",
+    "score": "unmask.api",
     "stream": "unmask.api",
     "wrap": "unmask.models.hf",
 }

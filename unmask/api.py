@@ -1,4 +1,4 @@
-"""Everything `import unmask` offers, in one place: load a model, answer prompts, watch, fill gaps."""
+"""Everything `import unmask` offers, in one place: load a model, answer prompts, watch, fill gaps, score texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack, overload
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 import torch
 
@@ -14,12 +14,14 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask.core import Frame, Watch
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Messages, Model
+from unmask.policies.way import Way
 from unmask.runs.decoding import Decoding, DecodingOptions
 from unmask.runs.files import check_writable
 from unmask.runs.generation import Generation, in_batches
 from unmask.runs.output import Output
 from unmask.runs.placement import Placement
 from unmask.runs.prompt import EncodedPrompt, OnePrompt, is_one, read_prompt
+from unmask.runs.scoring import WAY, OneText, Progress, Scored, Scoring, make_way, read_pair
 
 BATCH = 16  # prompts decoded together
 ManyPrompts: TypeAlias = list[str] | list[Messages] | list[list[dict[str, str]]] | list[list[int]]
@@ -34,6 +36,17 @@ class AnswerOptions(DecodingOptions, total=False):
     trace: TraceOption
     batch: int
     watch: Watch | None
+
+
+class ScoreOptions(TypedDict, total=False):
+    """The keyword arguments of `score`."""
+
+    way: str | Way
+    length: int | None
+    block: int | None
+    seed: int
+    batch: int
+    watch: Progress | None
 
 
 def load(
@@ -99,6 +112,50 @@ def fill(
     model = load(model) if isinstance(model, str) else model
     generation = Generation(model, _decoding(decoding, 0, refused="early_end"), infill=True, key=key)
     return _answer(generation, prompt, trace, batch, watch)
+
+
+@overload
+def score(model: Model | str, prompt: OnePrompt, text: str, **options: Unpack[ScoreOptions]) -> Scored: ...
+@overload
+def score(
+    model: Model | str,
+    prompt: OnePrompt | ManyPrompts,
+    text: list[str] | list[list[int]],
+    **options: Unpack[ScoreOptions],
+) -> list[Scored]: ...
+@overload
+def score(model: Model | str, prompt: OnePrompt, text: list[int], **options: Unpack[ScoreOptions]) -> Scored: ...
+def score(
+    model: Model | str,
+    prompt: OnePrompt | ManyPrompts,
+    text: OneText | list[str] | list[list[int]],
+    *,
+    way: str | Way = WAY,
+    length: int | None = None,
+    block: int | None = None,
+    seed: int = 0,
+    batch: int = BATCH,
+    watch: Progress | None = None,
+) -> Scored | list[Scored]:
+    """The log-likelihood of a text after a prompt, or of each of a list of texts: after one prompt, or each its own.
+
+    `way` is `duel`, `elbo(n=128)`, `path` or a likelihood such as `interleaved(combs=2)` (docs/scoring.md). `length`
+    fills texts up with end-of-text to so many tokens, as answers of `generate` are. Texts are scored in blocks of
+    `block` tokens: by default a block-causal model's own, else the whole text is one. `seed` is that of the random
+    masks of `elbo`. `batch` texts are scored together; no result depends on it.
+    """
+    chosen = make_way(way)
+    model = load(model) if isinstance(model, str) else model
+    single = not isinstance(text, Sequence) or is_one(text)
+    texts: list[Any] = [text] if single else list(text)
+    prompts: list[Any] = [prompt] * len(texts) if not isinstance(prompt, Sequence) or is_one(prompt) else list(prompt)
+    if len(prompts) != len(texts):
+        raise UnmaskError(
+            f"{len(prompts)} prompts and {len(texts)} texts do not pair: give one prompt, or one per text"
+        )
+    pairs = [read_pair(model, before, after, length) for before, after in zip(prompts, texts, strict=True)]
+    scores = Scoring(model, chosen, block, seed).scores(pairs, batch, watch)
+    return scores[0] if single else scores
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def test_no_commands_file_is_forgotten():
     """A command's file says so in its first line."""
     folder = HELP.parent
     firsts = [re.match(r'"""`unmask ([a-z-]+)`', path.read_text("utf-8")) for path in sorted(folder.glob("*.py"))]
-    named = {first[1] for first in firsts if first and Path(folder, f"{first[1]}.py").exists()}
+    named = {first[1] for first in firsts if first and Path(folder, f"{first[1].replace('-', '_')}.py").exists()}
     assert named == COMMANDS.keys()
 
 

@@ -1,6 +1,7 @@
 """A trace rebuilds every canvas of every decoder, and a file that is none says so."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,54 @@ def test_other_unreadable_traces(path: Path, tmp_path: Path):
         unmask.Trace.load(tmp_path / "none.jsonl")
     with pytest.raises(UnmaskError, match="cannot be read"):
         unmask.Trace.load(tmp_path)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_trace_counts_rows_and_drafts_only_masks(spec: str):
+    model = unmask.load("toy-transformer(letters=5)")
+    output = unmask.generate(model, "abc", decoder=spec, length=7, trace=True)
+    trace = output.trace
+    assert trace is not None
+    spent = [line["rows"] for line in trace.steps]
+    assert spent == sorted(spent)
+    assert spent[-1] == output.cost.rows
+    for line, frame in zip(trace.steps, trace.replay(), strict=True):
+        for row, place, token in line["drafts"]:
+            assert frame.canvas.masked[row, place]
+            assert str(token) in trace.end["words"]
+
+
+def test_a_draft_is_the_likeliest_token():
+    model = unmask.load("toy-transformer(letters=5)")
+    trace = unmask.generate(model, "abc", decoder="low-confidence(steps=4, block=4)", length=4, trace=True).trace
+    assert trace is not None
+    canvas = Canvas.blank([trace.header["ids"]], 4, trace.header["mask"])
+    best, _ = model.denoiser(canvas, canvas.slots).best
+    drafts = {place: token for _, place, token in trace.steps[0]["drafts"]}
+    written = {place: token for _, place, token, _ in trace.steps[0]["writes"]}
+    assert drafts | written == dict(zip(canvas.slots[0].tolist(), best[0].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_trace_knows_the_step_and_the_entropy_of_every_token(spec: str):
+    model = unmask.load("toy-transformer(letters=5)")
+    trace = unmask.generate(model, "abc", decoder=spec, length=5, trace=True).trace
+    assert trace is not None
+    *_, last = trace.replay()
+    canvas = last.canvas.rows(torch.tensor([trace.end["chosen"]]))
+    assert trace.slots == [3, 4, 5, 6, 7]
+    for place, step, entropy in zip(trace.slots, trace.step_map, trace.entropies, strict=True):
+        assert step == int(canvas.order[0, place])
+        asked = replace(canvas, tokens=canvas.tokens.masked_fill(canvas.order >= step, canvas.mask_id))
+        beliefs = model.denoiser(asked, torch.tensor([[place]]))
+        assert float(beliefs.logp(canvas.tokens[:, [place]])) == pytest.approx(float(canvas.logp[0, place]), abs=1e-5)
+        assert entropy == pytest.approx(float(beliefs.entropy), abs=1e-5)
+
+
+def test_a_trace_of_an_earlier_version_has_no_entropies(tmp_path: Path):
+    trace = unmask.generate("toy-chain", "abc", length=3, trace=True).trace
+    assert trace is not None
+    old = replace(trace, steps=[{key: line[key] for key in line if key != "entropy"} for line in trace.steps])
+    old.save(tmp_path / "old.jsonl")
+    loaded = unmask.Trace.load(tmp_path / "old.jsonl")
+    assert (loaded.entropies, loaded.step_map) == ([None] * 3, trace.step_map)

@@ -30,14 +30,17 @@ COMMANDS = {
     "demo": "Compare low-confidence remasking, the paper's search and ours on Countdown problems: answers and cost.",
     "env": "Show versions, device, determinism, sandbox and data, to report what ran where.",
     "eval": "Evaluate a grid of models, tasks, decoders, lengths and seeds into a folder, which can be resumed.",
+    "export": "Write the records of runs as one flat table: CSV, JSON lines or Parquet.",
     "fill": "Fill the gaps of a text, each written `<mask:n>` for n tokens.",
     "generate": "Answer a prompt.",
     "grade": "Grade a file of outputs and print the accuracy.",
     "list": "List what is registered, with settings and defaults.",
+    "lm-eval": "Run lm-evaluation-harness on a model of this package (pip install 'unmask[lm-eval]').",
     "models": "Look into checkpoints, or make random ones.",
     "report": "Tables, plots and pages of runs.",
     "reproduce": "Run the paper's experiments, by default on the embedded model, and print our figures beside the "
     "paper's.",
+    "score": "Score texts after a prompt: the log-likelihood of each.",
     "serve": "Serve models over HTTP by OpenAI's interface, many requests decoded together.",
     "train": "Train a model of the LLaDA family on the generated tasks.",
     "tree": "Show the tree of a search: every candidate with its score and parent, and whether it was kept.",
@@ -53,8 +56,12 @@ class LazyCommand(TyperCommand):
         if not extra.get("resilient_parsing") and not HELPS.isdisjoint(args) and (text := _known_help([name, *args])):
             typer.echo(text)
             raise typer.Exit
-        import_module(f"unmask.cli.{name}")
+        _load(name)
         return typer.main.get_group(app).commands[name].make_context(info_name, args, parent, **extra)
+
+
+def _load(name: str) -> None:
+    import_module(f"unmask.cli.{name.replace('-', '_')}")
 
 
 def _known_help(words: list[str]) -> str | None:
@@ -74,7 +81,7 @@ def commands() -> TyperGroup:
 def whole() -> TyperGroup:
     """All commands, imported."""
     for name in COMMANDS:
-        import_module(f"unmask.cli.{name}")
+        _load(name)
     return typer.main.get_group(app)
 
 

@@ -17,9 +17,16 @@ from unmask.experiments import EXPERIMENTS
 from unmask.models import model
 from unmask.policies.likelihood import likelihood
 from unmask.registry import Registry
+from unmask.runs.scoring import way
 from unmask.tasks import task
 
-KINDS: dict[str, Registry[Any]] = {"decoders": decoder, "likelihoods": likelihood, "models": model, "tasks": task}
+KINDS: dict[str, Registry[Any]] = {
+    "decoders": decoder,
+    "likelihoods": likelihood,
+    "models": model,
+    "tasks": task,
+    "ways": way,
+}
 
 
 @app.command("list")

@@ -48,6 +48,18 @@ Problems = Annotated[int, typer.Option("--problems", "-n", metavar="N", min=1, h
 Seed = Annotated[int, shown(Decoding, "seed")]
 Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write a trace of the run here.")]
+WayName = Annotated[
+    str,
+    typer.Option("--way", "-w", metavar="SPEC", help="How texts are scored: duel, elbo(n=128), path, a likelihood."),
+]
+ScoreBlock = Annotated[
+    int | None,
+    typer.Option(
+        "--block",
+        metavar="N",
+        help="Tokens scored as a block; by default a block-causal model's own, else all of them.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

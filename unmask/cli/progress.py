@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -55,3 +55,13 @@ def board() -> Iterator[Watcher | None]:
             progress.update(bar, completed=done, total=total, description=f"{rate:.1f}/s · {text}")
 
         yield look
+
+
+@contextmanager
+def counting(verb: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A watcher of counts that shows how many are done; None where standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with Console(stderr=True).status(verb) as status:
+        yield lambda done, total: status.update(f"{verb}: {done} of {total}")

@@ -18,6 +18,7 @@ def report(
     folders: Annotated[list[str], typer.Argument(metavar="DIR…", help="Folders that `unmask eval` wrote.")],
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write everything into one page.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
+    latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX, for booktabs.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every cell's figures, unrounded.")] = None,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the plots as SVG and PNG.")] = None,
     against: Annotated[
@@ -37,7 +38,7 @@ def report(
       unmask report runs/countdown --markdown report.md --csv cells.csv --plots figures
     """
     report = run_report(read_runs(folders), against, timing)
-    for path, text in ((html, report.html), (markdown, report.markdown), (csv, report.csv)):
+    for path, text in ((html, report.html), (markdown, report.markdown), (latex, report.latex), (csv, report.csv)):
         if path is not None:
             keep(text().encode("utf-8", "replace"), path)
     if plots is not None:

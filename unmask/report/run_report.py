@@ -14,6 +14,7 @@ from unmask.errors import UnmaskError
 from unmask.report import formats, webpage
 from unmask.report.compare import Pair, cell_figures, choose_baseline, compare_with
 from unmask.report.gather import Group, gather
+from unmask.report.latex import latex
 from unmask.report.plots import Plot, draw, report_plots
 from unmask.report.tables import Table, report_tables
 from unmask.runs.decoding import Decoding
@@ -63,6 +64,9 @@ class RunReport:
 
     def markdown(self) -> str:
         return formats.markdown(self.tables, self.legend)
+
+    def latex(self) -> str:
+        return latex(self.tables, self.legend)
 
     def csv(self) -> str:
         return formats.comma_separated(cell_figures(self.groups, self.pairs))

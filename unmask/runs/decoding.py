@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypedDict
 
 import unmask.decoders  # noqa: F401  registers the decoders
@@ -104,6 +104,20 @@ def spec(value: Decoder) -> str:
         return decoder.spec(value)
     except UnmaskError:
         return repr(value)
+
+
+def heated(chosen: Decoder, temperature: float) -> Decoder:
+    """The decoder at another temperature: its own, or that of what it wraps. Without one it takes likeliest tokens."""
+    names = {field.name for field in fields(chosen)} if is_dataclass(chosen) else set()  # type: ignore[arg-type]
+    if "temperature" in names:
+        return replace(chosen, temperature=float(temperature))  # type: ignore[type-var]
+    if "inner" in names:
+        return replace(chosen, inner=heated(chosen.inner, temperature))  # type: ignore[type-var, attr-defined]
+    if temperature:
+        raise UnmaskError(
+            f"decoder {decoder.name(chosen)!r} has no temperature: leave it out, or name a decoder that has one"
+        )
+    return chosen
 
 
 def _not_a_decoder(value: object) -> str:

@@ -27,9 +27,9 @@ def read_prompt(model: Model, prompt: OnePrompt, length: int = 0, infill: bool =
     """Chat messages go through the model's template; text is continued as it is. `length` masks must fit as well."""
     if _are_ids(prompt):
         ids = tuple(int(i) for i in prompt)  # type: ignore[arg-type]
-        _check_ids(model, ids)
+        check_ids(model, ids)
         text = model.text.decode(ids)
-        _check_room(model, len(ids) + length)
+        check_room(model, len(ids) + length)
         return EncodedPrompt(text, ids, (text,))
     text = _render(model, prompt)
     parts = _parts(text)
@@ -39,14 +39,14 @@ def read_prompt(model: Model, prompt: OnePrompt, length: int = 0, infill: bool =
         gap = _MASK.search(text)
         raise UnmaskError(f"the prompt holds {gap and gap.group()!r}: use fill to fill gaps")
     encoded = [part if isinstance(part, int) else tuple(model.text.encode(part)) for part in parts]
-    _check_room(model, sum(part if isinstance(part, int) else len(part) for part in encoded) + length)
+    check_room(model, sum(part if isinstance(part, int) else len(part) for part in encoded) + length)
     for part in encoded:
-        _check_ids(model, () if isinstance(part, int) else part)
+        check_ids(model, () if isinstance(part, int) else part)
     gaps = ((model.denoiser.mask_id,) * part if isinstance(part, int) else part for part in encoded)
     return EncodedPrompt(text, tuple(chain.from_iterable(gaps)), parts)
 
 
-def _check_room(model: Model, positions: int) -> None:
+def check_room(model: Model, positions: int) -> None:
     """Called before the masks are made: a typing error should not take all memory."""
     if positions > model.denoiser.context:
         raise UnmaskError(
@@ -55,7 +55,7 @@ def _check_room(model: Model, positions: int) -> None:
         )
 
 
-def _check_ids(model: Model, ids: Sequence[int]) -> None:
+def check_ids(model: Model, ids: Sequence[int]) -> None:
     """Given by a caller, or by a tokenizer that knows more tokens than the model."""
     vocab = getattr(model.denoiser, "vocab", None)
     for number in ids:

@@ -1,18 +1,22 @@
 """Traces: JSON lines of what changed at every step while one problem was decoded, enough to rebuild every canvas.
 
     {"format": "unmask-trace", "version": 1, "model": …, "decoder": …, "prompt": …, "ids": […], "mask": …, …}
-    {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […]}
+    {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […], "rows": 1, "drafts": […]}
     {"step": 2, …, "branch": {"parent": […], "draw": […], "score": […], "blocks": […], "kept": […], …}}
     {"end": {"chosen": 0, "texts": […], "words": {"7": "h"}, "cost": {…}, "measured": {"seconds": …, …}}}
 
 Positions count from the prompt's first token, whatever padding the batch added. A row is its `source` row of the step
 before with `writes` put in. A write that another step made carries that step as a fifth entry; a position that is
-masked again is a write of the mask token with step 0. Only `measured` differs between runs with the same results.
+masked again is a write of the mask token with step 0. `rows` is how many were asked of the network so far. `drafts` are
+[row, position, token]: masked positions whose likeliest token is not the one it was for the `source`. `entropy` is that
+of the model's beliefs about each of the writes, in nats. Traces of earlier versions have none of the three. Only
+`measured` differs between runs with the same results.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -24,6 +28,8 @@ from torch import Tensor
 
 from unmask.core import Branch, Canvas, Frame
 from unmask.errors import UnmaskError
+from unmask.runs.drafts import Drafts, Told
+from unmask.runs.entropies import Entropies
 from unmask.runs.files import read_json_lines, write_whole
 
 FORMAT, VERSION = "unmask-trace", 1
@@ -63,6 +69,31 @@ class Trace:
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             raise UnmaskError(f"the trace does not hold together: {type(error).__name__} {error}") from None
 
+    @property
+    def step_map(self) -> list[int]:
+        """Of the chosen row, the step that wrote each of its masks, left to right."""
+        *_, last = self.replay()
+        return [int(last.canvas.order[self.end["chosen"], place]) for place in self.slots]
+
+    @property
+    def entropies(self) -> list[float | None]:
+        """Of the chosen row, how unsure the model was when it wrote each of its masks, in nats; None: not known."""
+        rows: list[dict[int, float | None]] = [{}]
+        for line in self.steps:
+            rows = [dict(rows[source]) for source in line["source"]]
+            known = line.get("entropy") or [None] * len(line["writes"])
+            for (row, place, *_), entropy in zip(line["writes"], known, strict=True):
+                rows[row][place] = entropy
+        return [rows[self.end["chosen"]].get(place) for place in self.slots]
+
+    @property
+    def slots(self) -> list[int]:
+        """The positions that were masks at first."""
+        ids, mask = self.header["ids"], self.header["mask"]
+        return [place for place, token in enumerate(ids) if token == mask] + [
+            *range(len(ids), len(ids) + self.header["length"])
+        ]
+
     def writes(self) -> list[list[int]]:
         """At each step, how many positions each row wrote; none where it waited for others."""
         counts = [[0] * len(line["source"]) for line in self.steps]
@@ -86,6 +117,7 @@ class Recorder:
         self.before = _alone(self.before, torch.zeros(1, dtype=torch.long, device=self.before.tokens.device), pad)
         self.words.update(self.before.tokens[0].tolist())
         self.now = self.before
+        self.drafts, self.entropies = Drafts.blank(self.before), Entropies(self.before)
 
     def see(self, frame: Frame, problem: int, pad: int) -> None:
         rows = (frame.canvas.problem == problem).nonzero()[:, 0]
@@ -94,6 +126,12 @@ class Recorder:
         line: dict[str, Any] = {"step": frame.step, "source": source.tolist()}
         line["writes"] = _changes(self.now.rows(source), canvas, frame.step)
         line["score"] = frame.score[rows].tolist()
+        if frame.spent is not None:
+            line["rows"] = int(frame.spent[problem])
+        before, told = self.drafts.rows(source), Told(frame, problem, pad)
+        self.drafts, line["drafts"] = before.after(self.now.rows(source), canvas, told)
+        self.words.update(token for _, _, token in line["drafts"])
+        line["entropy"] = self.entropies.see(canvas, source, line["writes"], frame.step, told)
         if frame.branch is not None:
             line["branch"] = self._branch(frame.branch, problem, pad, frame.step)
         self.words.update(canvas.tokens.flatten().tolist())
@@ -122,6 +160,23 @@ class Recorder:
             "writes": _changes(self.now.rows(parent), canvas, step),
             "completion": completion.tolist(),
         }
+
+
+def strict_json(value: Any) -> str:
+    """For browsers: null for an infinity, a question mark for half a surrogate pair."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(value), separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _alone(canvas: Canvas, rows: Tensor, pad: int) -> Canvas:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from unmask.core import Decoder, decoder
 from unmask.errors import UnmaskError
+from unmask.runs.decoding import heated
 from unmask.serve.request import Grammar
 
 # Settings of OpenAI's interface that decoders here do not have, with the values that mean nothing.
@@ -226,17 +226,3 @@ class Decode(Settings):
 def _is_bool(value: Any) -> bool:
     """True equals 1, and does not mean it."""
     return isinstance(value, bool)
-
-
-def heated(chosen: Decoder, temperature: float) -> Decoder:
-    """The decoder at another temperature: its own, or that of what it wraps. Without one it takes likeliest tokens."""
-    names = {field.name for field in fields(chosen)} if is_dataclass(chosen) else set()  # type: ignore[arg-type]
-    if "temperature" in names:
-        return replace(chosen, temperature=float(temperature))  # type: ignore[type-var]
-    if "inner" in names:
-        return replace(chosen, inner=heated(chosen.inner, temperature))  # type: ignore[type-var, attr-defined]
-    if temperature:
-        raise UnmaskError(
-            f"decoder {decoder.name(chosen)!r} has no temperature: leave it out, or name a decoder that has one"
-        )
-    return chosen

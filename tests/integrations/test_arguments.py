@@ -1,0 +1,91 @@
+"""What harnesses hand over is honoured or refused in one sentence, and an extra that is missing is named."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import pytest
+
+from unmask.errors import UnmaskError
+from unmask.integrations.arguments import Wanted, check_whole, read_arguments, read_wanted
+from unmask.integrations.settings import read_settings
+
+
+def test_commas_inside_brackets_separate_nothing():
+    assert read_arguments("pretrained=tiny, decoder=ots(beams=2, temperature=1.0),length=64,early_end=True") == {
+        "pretrained": "tiny",
+        "decoder": "ots(beams=2, temperature=1.0)",
+        "length": 64,
+        "early_end": True,
+    }
+    assert read_arguments('{"decoder": "ots(beams=2, block=4)"}') == {"decoder": "ots(beams=2, block=4)"}
+    assert read_arguments("") == {}
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "wanted"),
+    [
+        ({}, Wanted(8, (), None)),
+        ({"max_gen_toks": 64, "until": ["\n", ""], "do_sample": False, "temperature": 0.0}, Wanted(64, ("\n",), None)),
+        ({"max_tokens": 5, "until": "Q:", "do_sample": True, "temperature": 0.5}, Wanted(5, ("Q:",), 0.5)),
+        ({"temperature": 1, "top_p": 1.0}, Wanted(8, (), 1.0)),
+    ],
+)
+def test_generation_arguments_are_honoured(kwargs: dict[str, Any], wanted: Wanted):
+    assert read_wanted(kwargs, None, 8) == wanted
+
+
+def test_the_length_of_the_model_stays_below_the_most_that_a_task_allows():
+    assert read_wanted({"max_gen_toks": 64}, 32, 8).length == 32
+    with pytest.raises(UnmaskError, match="length=128 is more than the task's max_gen_toks=64"):
+        read_wanted({"max_gen_toks": 64}, 128, 8)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "sentence"),
+    [
+        ({"top_p": 0.9}, "top_p=0.9 is not something a decoder has: leave it out"),
+        ({"max_gen_tok": 9}, "max_gen_tok=9 is not something a decoder has: did you mean 'max_gen_toks'?"),
+        ({"do_sample": True}, "do_sample=true needs a temperature above 0, as in temperature=0.8"),
+    ],
+)
+def test_generation_arguments_that_nothing_can_honour_are_refused(kwargs: dict[str, Any], sentence: str):
+    with pytest.raises(UnmaskError) as refusal:
+        read_wanted(kwargs, None, 8)
+    assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"decodr": "ots"}, "unknown argument 'decodr': did you mean 'decoder'?"),
+        ({"decoder": "otss"}, "unknown decoder 'otss': did you mean 'ots'?"),
+        ({"way": "elbow"}, "unknown way 'elbow': did you mean 'elbo'?"),
+        ({"batch": "many"}, "batch='many' does not work: give a whole number"),
+    ],
+)
+def test_wrong_names_are_refused_before_a_model_is_loaded(values: dict[str, Any], sentence: str):
+    with pytest.raises(UnmaskError) as refusal:
+        read_settings("no such model", values)
+    assert str(refusal.value) == sentence
+
+
+def test_a_spec_that_was_cut_at_a_comma_is_recognised():
+    with pytest.raises(UnmaskError) as refusal:
+        check_whole({"decoder": "ots(beams=2"})
+    assert str(refusal.value).startswith("decoder=ots(beams=2 was cut at a comma or blank")
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "extra"), [("lm_eval", "lm_eval", "lm-eval"), ("inspect_ai", "inspect_ai", "inspect")]
+)
+def test_a_missing_extra_is_one_sentence(package: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch):
+    for name in [name for name in sys.modules if name.startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"unmask.integrations.{module}", raising=False)
+    with pytest.raises(UnmaskError) as refusal:
+        importlib.import_module(f"unmask.integrations.{module}")
+    assert str(refusal.value).endswith(f"pip install 'unmask[{extra}]'")

@@ -1,0 +1,1 @@
+"""Other people's harnesses: models of this package under their names."""

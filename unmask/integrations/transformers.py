@@ -1,0 +1,117 @@
+"""Hugging Face's `generate`: a decoder of this package as its `custom_generate`, for classes that have `generate`.
+
+    model.generate(ids, custom_generate=custom_generate("search", mask_id=126336), max_new_tokens=64)
+
+The callable is run as it is: no remote code is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor
+
+from unmask import api
+from unmask.core import Decoder, decoder
+from unmask.core.shapes import Int
+from unmask.errors import UnmaskError
+from unmask.models import Messages
+from unmask.models.hf import wrap
+from unmask.runs.decoding import DECODER, DecodingOptions, heated
+
+Generate = Callable[..., Any]
+# What `generate` makes of max_new_tokens, end-of-text and temperature, which are honoured here in another way.
+OWN = ("MaxLengthCriteria", "EosTokenCriteria", "TemperatureLogitsWarper")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A text that is its ids: this interface never sees words."""
+
+    def encode(self, text: str) -> list[int]:
+        return [int(word) for word in text.split()]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return " ".join(map(str, ids))
+
+    def chat(self, messages: Messages) -> str:
+        return " ".join(message["content"] for message in messages)
+
+
+def custom_generate(
+    spec: str | Decoder = DECODER,
+    *,
+    mask_id: int | None = None,
+    shifted: bool = False,
+    **options: Unpack[DecodingOptions],
+) -> Generate:
+    """A callable for `model.generate(…, custom_generate=…)`.
+
+    `mask_id` and `shifted` are those of `unmask.wrap`; the options are those of `unmask.generate`, without `length`,
+    which is `max_new_tokens`, and `stop`. Beams, samples and processors of logits are refused: a decoder has its own.
+    """
+    chosen = decoder.make(spec)
+    for name in ("decoder", "length", "stop"):
+        if name in options:
+            raise UnmaskError(f"{name} is not an option here: see unmask.integrations.transformers")
+
+    def generate(
+        model: Any,
+        input_ids: Int[Tensor, "row pos"],
+        logits_processor: Iterable[Any] = (),
+        stopping_criteria: Iterable[Any] = (),
+        generation_config: Any = None,
+        **prepared: Any,  # of which the attention mask alone is for models that do not write from left to right
+    ) -> Any:
+        _refuse(generation_config, [*logits_processor, *stopping_criteria])
+        heat = generation_config.temperature if generation_config.do_sample else None
+        wrapped = wrap(model, Numbers(), mask_id, shifted=shifted, eos=_ends(generation_config))
+        prompts = _prompts(input_ids, prepared.get("attention_mask"))
+        length = generation_config.max_length - input_ids.shape[1]
+        decoding: Any = {**options, "decoder": chosen if heat is None else heated(chosen, heat), "length": length}
+        outputs = api.generate(wrapped, prompts, batch=len(prompts), **decoding)
+        answers = [output.rows[output.chosen].ids[-length:] for output in outputs]
+        pad = generation_config.pad_token_id
+        ended = [_padded(answer, wrapped.eos, pad) for answer in answers]
+        sequences = torch.cat([input_ids, torch.tensor(ended, device=input_ids.device)], dim=1)
+        return _result(sequences) if generation_config.return_dict_in_generate else sequences
+
+    return generate
+
+
+def _refuse(settings: Any, processors: Sequence[Any]) -> None:
+    for name in ("num_beams", "num_return_sequences"):
+        if (getattr(settings, name, None) or 1) > 1:
+            raise UnmaskError(f"{name} does not apply here: name a decoder that searches, such as 'ots(beams=4)'")
+    for each in processors:
+        if type(each).__name__ not in OWN:
+            raise UnmaskError(f"{type(each).__name__} does not apply to a decoder of masks: leave out what asks for it")
+
+
+def _ends(settings: Any) -> list[int]:
+    ends = settings.eos_token_id
+    return [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+
+
+def _prompts(ids: Tensor, attended: Tensor | None) -> list[list[int]]:
+    """Without the padding on their left."""
+    if attended is None:
+        return ids.tolist()
+    if not attended[:, -1].all():
+        raise UnmaskError("a prompt is padded on its right: use a tokenizer with padding_side='left'")
+    return [row[int((~here.bool()).sum()) :] for row, here in zip(ids.tolist(), attended, strict=True)]
+
+
+def _padded(answer: Sequence[int], ends: frozenset[int], pad: int | None) -> list[int]:
+    """What follows the first end-of-text is padding, as elsewhere in `generate`."""
+    end = next((place for place, token in enumerate(answer) if token in ends), len(answer))
+    return [*answer[: end + 1], *[answer[place] if pad is None else pad for place in range(end + 1, len(answer))]]
+
+
+def _result(sequences: Tensor) -> Any:
+    from transformers.generation.utils import GenerateDecoderOnlyOutput
+
+    return GenerateDecoderOnlyOutput(sequences=sequences)  # pyright: ignore[reportArgumentType]

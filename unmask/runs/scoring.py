@@ -1,0 +1,157 @@
+"""The log-likelihood of given texts: how a model scores them, and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from math import exp, fsum
+from typing import Any, TypeAlias
+
+from unmask.core import block_size
+from unmask.errors import UnmaskError, nearest
+from unmask.models import Model
+from unmask.models.cache import cached
+from unmask.policies.hiding import Partition
+from unmask.policies.likelihood import Likelihood, likelihood
+from unmask.policies.passage import Passage
+from unmask.policies.revealing import written_greedily
+from unmask.policies.way import Judgement, Way, way
+from unmask.registry import parse
+from unmask.runs.prompt import EncodedPrompt, OnePrompt, check_ids, check_room, read_prompt
+from unmask.runs.record import finite
+
+WAY = "duel"  # where none is named
+OneText: TypeAlias = str | Sequence[int]
+Pair: TypeAlias = tuple[EncodedPrompt, EncodedPrompt]  # a prompt, and the text after it
+# Called with how many texts are scored, and how many there are.
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The log-likelihood of a text."""
+
+    prompt: str
+    text: str
+    logp: float  # the sum over its tokens
+    logps: tuple[float, ...]  # what each token adds
+    error: float | None  # the standard error of logp, where it is an estimate
+    greedy: bool | None  # whether each token was the likeliest when it was revealed; None where nothing is revealed
+    rows: int  # asked of the network
+    distinct: int  # computed: identical rows of a text are computed once
+    positions: int  # computed
+    way: str  # its text form, every setting written out
+    block: int  # tokens per block
+    seed: int
+    model: str
+
+    @property
+    def tokens(self) -> int:
+        """How many the text has."""
+        return len(self.logps)
+
+    @property
+    def per_token(self) -> float:
+        """The mean of log p, with which texts of different lengths compare."""
+        return self.logp / self.tokens
+
+    @property
+    def perplexity(self) -> float:
+        """exp of minus the mean."""
+        return exp(-self.per_token)
+
+    def json(self) -> dict[str, Any]:
+        """Plain values; null where a number is not finite."""
+        figures = {"logp": finite(self.logp), "per_token": finite(self.per_token), "tokens": self.tokens}
+        error = None if self.error is None else finite(self.error)
+        return asdict(self) | figures | {"logps": [finite(logp) for logp in self.logps], "error": error}
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How a model scores texts."""
+
+    model: Model
+    way: Way
+    block: int | None = None  # tokens per block; by default a block-causal model's own, else the whole text
+    seed: int = 0  # of the random masks of `elbo`
+
+    def __post_init__(self) -> None:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise UnmaskError(f"seed={self.seed!r} does not work: give a whole number")
+        if self.block is not None and (not isinstance(self.block, int) or self.block < 1):
+            raise UnmaskError(f"block={self.block!r} does not work: choose 1 or more")
+
+    def scores(self, pairs: Sequence[Pair], batch: int, watch: Progress | None = None) -> list[Scored]:
+        """`batch` texts at a time; results do not depend on it."""
+        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+            raise UnmaskError(f"batch={batch!r} does not work: choose 1 or more")
+        passages = [self._passage(*pair) for pair in pairs]
+        denoiser = cached(self.model.denoiser, None, self.model.name)
+        judgements: list[Judgement] = []
+        for start in range(0, len(passages), batch):
+            judgements += self.way(passages[start : start + batch], denoiser, self.seed)
+            if watch:
+                watch(len(judgements), len(passages))
+        return [self._scored(*parts) for parts in zip(pairs, passages, judgements, strict=True)]
+
+    def greedy(self, pairs: Sequence[Pair]) -> tuple[list[bool], int]:
+        """Whether low-confidence remasking at temperature 0 writes each text; and the rows that it took to know."""
+        return written_greedily(
+            [self._passage(*pair) for pair in pairs], cached(self.model.denoiser, None, self.model.name)
+        )
+
+    def _passage(self, prompt: EncodedPrompt, text: EncodedPrompt) -> Passage:
+        if (mask := self.model.denoiser.mask_id) in prompt.ids + text.ids:
+            raise UnmaskError(f"the mask token (id {mask}) is not part of a text: only whole ones are scored")
+        own = block_size(self.model.denoiser)
+        block = self.block or own or len(text.ids)
+        return Passage(prompt.ids, text.ids, block, len(prompt.ids) % own % block if own else 0)
+
+    def _scored(self, pair: Pair, passage: Passage, judged: Judgement) -> Scored:
+        prompt, text = pair
+        values = vars(judged) | {"logps": tuple(judged.logps), "logp": fsum(judged.logps)}
+        settings = {"way": way_spec(self.way), "block": passage.block, "seed": self.seed, "model": self.model.name}
+        return Scored(prompt=prompt.text, text=text.text, **values, **settings)
+
+
+def read_pair(model: Model, prompt: OnePrompt, text: OneText, length: int | None = None) -> Pair:
+    """A prompt, which may be empty, and the text after it, encoded each by itself.
+
+    With `length` the text is filled up with end-of-text to that many tokens, as a decoded answer is.
+    """
+    before = read_prompt(model, prompt)
+    ids = tuple(model.text.encode(text)) if isinstance(text, str) else read_prompt(model, text).ids
+    if length is not None:
+        ids += _ends(model, length - len(ids))
+    if not ids:
+        raise UnmaskError("the text is empty: give at least one token to score")
+    check_ids(model, ids)
+    check_room(model, len(before.ids) + len(ids))
+    shown = text if isinstance(text, str) else model.text.decode(ids)
+    return before, EncodedPrompt(shown, ids, (shown,))
+
+
+def _ends(model: Model, count: int) -> tuple[int, ...]:
+    if count < 0:
+        raise UnmaskError(f"the text is {-count} tokens longer than the length: give a larger length, or none")
+    if not model.eos:
+        raise UnmaskError(f"{model.name} has no end-of-text to fill texts up with: leave out the length")
+    return (min(model.eos),) * count
+
+
+def make_way(spec: str | Way | Likelihood) -> Way:
+    """What a spec such as `duel(order=margin)` names; a likelihood is named as in a search."""
+    if isinstance(spec, Way):
+        return spec
+    if isinstance(spec, str):
+        name, ways, likelihoods = parse(spec).name, list(way), list(likelihood)
+        if name in ways:
+            return way.make(spec)
+        if name not in likelihoods:
+            raise UnmaskError(f"unknown way {name!r}: {nearest(name, {*ways, *likelihoods})}")
+    return Partition(likelihood.make(spec))
+
+
+def way_spec(chosen: Way) -> str:
+    return likelihood.spec(chosen.likelihood) if isinstance(chosen, Partition) else way.spec(chosen)
