@@ -97,7 +97,7 @@ def canvas(model: unmask.Model) -> Section:
     for number, row in enumerate(tokens, 1):
         words = ["▢" if token == model.denoiser.mask_id else _word(model, token) for token in row[start:]]
         lines.append(Line(f"row {number}", words, (0.0,) * len(words), ""))
-    return f"the end of the prompt, then {MASKS} slots in blocks of 16, after three quarters of {ROWS}", lines
+    return f"the end of a prompt, then {MASKS} slots in blocks of 16", lines
 
 
 def _mark(text: str) -> str:
@@ -131,27 +131,27 @@ def draw(sections: list[Section], dark: bool) -> bytes:
         axes = figure.add_axes((0, 0, 1, 1))
         top = 0.0
         for heading, lines in sections:
-            axes.text(0, top + 0.25, heading, fontsize=9, weight="bold", va="center")
+            axes.text(0, top + 0.25, heading, fontsize=12, weight="bold", va="center")
             for line in lines:
                 top -= CELL + GAP
                 _paint_line(axes, top, line, colour)
             top -= 1.7
-        axes.set(xlim=(-3.6, width + 6), ylim=(-height + 0.9, 1.0))
+        axes.set(xlim=(-4.2, width + 6.4), ylim=(-height + 0.9, 1.0))
         axes.axis("off")
 
     style = {"text.color": colour, "savefig.transparent": True}
-    return render(paint, (0.26 * (width + 9.6), 0.26 * (height + 0.1)), "svg", style=style)
+    return render(paint, (0.26 * (width + 10.6), 0.26 * (height + 0.1)), "svg", style=style)
 
 
 def _paint_line(axes: Any, y: float, line: Line, colour: str) -> None:
     from matplotlib.patches import Rectangle
 
-    middle = {"va": "center", "fontsize": 9}
+    middle = {"va": "center", "fontsize": 11.5}
     axes.text(-0.3, y + CELL / 2, line.name, ha="right", **middle)
     for x, (word, logp) in enumerate(zip(line.words, line.logps, strict=False)):
         doubt = (*DOUBT, round(min(max(-logp, 0.0) / WORST, 1.0), 2))
         axes.add_patch(Rectangle((x, y), CELL, CELL, facecolor=doubt, edgecolor="#99999980", linewidth=0.5))
-        size = 8 if len(word) < 3 else 6
+        size = 12 if len(word) < 3 else 7.5
         axes.text(x + CELL / 2, y + CELL / 2, word, ha="center", va="center", fontsize=size, family="DejaVu Sans Mono")
     axes.text(len(line.words) + 0.4, y + CELL / 2, line.end, **middle)
 
