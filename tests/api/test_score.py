@@ -158,7 +158,7 @@ def test_every_way_is_the_same_alone_and_in_a_batch(model: Model, way: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", family)
+@pytest.mark.parametrize("name", list(family))
 def test_every_family_scores_the_same_in_a_batch_and_its_own_texts_as_their_decoder(name: str, tmp_path: Path):
     random_folder(tmp_path / name, name, "nano", seed=0, dtype=torch.float32)
     model = unmask.load(tmp_path / name, dtype="float32")
