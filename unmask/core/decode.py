@@ -11,6 +11,7 @@ import torch
 from unmask.core.canvas import Canvas
 from unmask.core.decoder import Decoder, Frame, fit
 from unmask.core.denoiser import Denoiser, block_size
+from unmask.core.listener import Listener
 from unmask.core.meter import Cost, Meter
 from unmask.core.rows import Rows, leads_of
 from unmask.errors import UnmaskError
@@ -34,7 +35,13 @@ class Session:
     """A decoder at work on problems with equally many masks: iterate over its frames, then read its results."""
 
     def __init__(
-        self, decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0, adapt: Adapter | None = None
+        self,
+        decoder: Decoder,
+        denoiser: Denoiser,
+        canvas: Canvas,
+        seed: int = 0,
+        adapt: Adapter | None = None,
+        listen: bool = False,
     ):
         _check(denoiser, canvas)
         self.began = time.perf_counter()
@@ -44,8 +51,9 @@ class Session:
         self.canvas = replace(canvas, problem=numbers)
         self.meter = Meter(denoiser, len(canvas))
         self.model = adapt(self.meter, self.canvas) if adapt else self.meter
+        self.listener = Listener(self.model) if listen else None
         with torch.inference_mode():
-            self.rows = Rows.start(self.canvas, self.model, seed)
+            self.rows = Rows.start(self.canvas, self.listener or self.model, seed)
         self.decoder = fit(decoder, block_size(denoiser), self.rows.length).resolved(self.rows.length)
         self.frame: Frame | None = None
 
@@ -54,10 +62,11 @@ class Session:
         while True:
             with torch.inference_mode():  # entered anew for each frame: a generator must not leak it to its reader
                 frame = next(frames, None)
-            if frame is None:
-                return
-            self.frame = frame
-            yield frame
+                if frame is None:
+                    return
+                heard = self.listener.take() if self.listener else ()
+                self.frame = replace(frame, spent=self.meter.counts[0].clone(), heard=heard)
+            yield self.frame
 
     def results(self) -> list[Decoded]:
         """Of each problem, after the last frame."""
@@ -92,12 +101,16 @@ def decode(
     *,
     adapt: Adapter | None = None,
     watch: Watch | None = None,
+    listen: bool = False,
 ) -> list[Decoded]:
-    """The final rows of every problem, in the canvas's order, whatever their numbers of masks."""
+    """The final rows of every problem, in the canvas's order, whatever their numbers of masks.
+
+    `listen` has the frames tell what was asked for them.
+    """
     results: dict[int, Decoded] = {}
     for numbers in _alike(canvas, block_size(denoiser)):
         group = torch.tensor(numbers, device=canvas.tokens.device)
-        session = Session(decoder, denoiser, canvas.rows(group), seed, adapt)
+        session = Session(decoder, denoiser, canvas.rows(group), seed, adapt, listen)
         for frame in session:
             if watch:
                 watch(numbers, frame)

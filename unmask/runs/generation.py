@@ -51,7 +51,7 @@ class Generation:
         return Canvas.blank(ids, length, denoiser.mask_id, infill=self.infill, device=device, dtype=dtype)
 
     def outputs(
-        self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None
+        self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None, listen: bool = False
     ) -> list[Output]:
         canvas = self.canvas(prompts)
         pads = canvas.pad.tolist()
@@ -70,6 +70,7 @@ class Generation:
             self.decoding.seed,
             adapt=self.decoding.adapter(self.model),
             watch=see if traced or watch else None,
+            listen=traced or listen,
         )
         return [
             self._output(prompt, result, recorders[i] if traced else None)

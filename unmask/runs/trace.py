@@ -1,13 +1,15 @@
 """Traces: JSON lines of what changed at every step while one problem was decoded, enough to rebuild every canvas.
 
     {"format": "unmask-trace", "version": 1, "model": …, "decoder": …, "prompt": …, "ids": […], "mask": …, …}
-    {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […]}
+    {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […], "rows": 1, "drafts": […]}
     {"step": 2, …, "branch": {"parent": […], "draw": […], "score": […], "blocks": […], "kept": […], …}}
     {"end": {"chosen": 0, "texts": […], "words": {"7": "h"}, "cost": {…}, "measured": {"seconds": …, …}}}
 
 Positions count from the prompt's first token, whatever padding the batch added. A row is its `source` row of the step
 before with `writes` put in. A write that another step made carries that step as a fifth entry; a position that is
-masked again is a write of the mask token with step 0. Only `measured` differs between runs with the same results.
+masked again is a write of the mask token with step 0. `rows` is how many were asked of the network so far. `drafts` are
+[row, position, token]: masked positions whose likeliest token is another than it was for the `source`. Traces of earlier
+versions have neither. Only `measured` differs between runs with the same results.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from torch import Tensor
 
 from unmask.core import Branch, Canvas, Frame
 from unmask.errors import UnmaskError
+from unmask.runs.drafts import Drafts, Told
 from unmask.runs.files import read_json_lines, write_whole
 
 FORMAT, VERSION = "unmask-trace", 1
@@ -86,6 +89,7 @@ class Recorder:
         self.before = _alone(self.before, torch.zeros(1, dtype=torch.long, device=self.before.tokens.device), pad)
         self.words.update(self.before.tokens[0].tolist())
         self.now = self.before
+        self.drafts = Drafts.blank(self.before)
 
     def see(self, frame: Frame, problem: int, pad: int) -> None:
         rows = (frame.canvas.problem == problem).nonzero()[:, 0]
@@ -94,6 +98,11 @@ class Recorder:
         line: dict[str, Any] = {"step": frame.step, "source": source.tolist()}
         line["writes"] = _changes(self.now.rows(source), canvas, frame.step)
         line["score"] = frame.score[rows].tolist()
+        if frame.spent is not None:
+            line["rows"] = int(frame.spent[problem])
+        before, told = self.drafts.rows(source), Told(frame, problem, pad)
+        self.drafts, line["drafts"] = before.after(self.now.rows(source), canvas, told)
+        self.words.update(token for _, _, token in line["drafts"])
         if frame.branch is not None:
             line["branch"] = self._branch(frame.branch, problem, pad, frame.step)
         self.words.update(canvas.tokens.flatten().tolist())

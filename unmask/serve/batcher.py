@@ -186,7 +186,7 @@ class Batcher:
 
         if update := observer.begin():
             ticket.post(update)
-        return observer.end(generation.outputs([request.prompt], watch=watch)[0])
+        return observer.end(generation.outputs([request.prompt], watch=watch, listen=request.show == "trace")[0])
 
     def _around(self, request: Request, denoiser: Denoiser) -> Denoiser:
         shared = Shared(denoiser, self)

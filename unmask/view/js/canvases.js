@@ -1,0 +1,151 @@
+// The rows of a run as text: a span for every position, of which a step changes few.
+
+const LEVELS = 6; // of shading
+const GIVEN = 0, MASKED = 1, DRAFT = 2, WRITTEN = 3;
+const STATES = ["given", "masked", "draft", "written"];
+const CONFIDENCE = [0.98, 0.9, 0.75, 0.5, 0.25]; // least probability of each level, from the surest
+
+function confidenceLevel(logp) {
+  const p = Math.exp(logp), level = CONFIDENCE.findIndex((least) => p >= least);
+  return level < 0 ? LEVELS - 1 : level;
+}
+
+class Canvases {
+  constructor(run, pick) {
+    this.run = run;
+    this.pick = pick; // told of a row and a position
+    this.views = [];
+    this.list = h("ol", { class: "rows" });
+    this.cursor = null;
+  }
+
+  render(number, shade) {
+    const frame = this.run.frames[number], rows = this.run.rows(number), leader = this.run.leader(number);
+    while (this.views.length < rows.length) {
+      const view = new RowView(this.run, this.views.length, this.pick);
+      this.views.push(view);
+      this.list.append(view.item);
+    }
+    const touched = frame.source.map(() => new Set());
+    for (const [row, place] of frame.writes) touched[row].add(place);
+    this.views.forEach((view, index) => {
+      view.item.hidden = index >= rows.length;
+      if (index >= rows.length) return;
+      view.title(frame, number, index === leader, index);
+      view.render(rows[index], touched[index], shade, this.run.frames[number].step || 1);
+    });
+  }
+}
+
+class RowView {
+  constructor(run, number, pick) {
+    Object.assign(this, { run, number, pick, place: run.first });
+    this.name = h("span", { class: "name" }, `Row ${number + 1}`);
+    this.note = h("span", { class: "note" });
+    this.score = h("span", { class: "score" });
+    this.bar = h("span", { class: "filled" }, h("i"));
+    this.text = h("p", { class: "canvas", tabindex: 0, role: "group", dir: "auto" });
+    this.item = h("li", { class: "row" }, h("div", { class: "gutter" }, this.name, this.note, this.bar, this.score), this.text);
+    this.cells = [];
+    this.seen = new Int32Array(run.width).fill(-1); // what each cell shows: token, state and level in one number
+    this.tokens = new Int32Array(run.width).fill(-2);
+    for (let place = run.first; place < run.width; place++) {
+      const cell = document.createElement("span");
+      this.cells[place] = cell;
+      this.text.append(cell);
+    }
+    this.text.addEventListener("click", (event) => this.clicked(event));
+    this.text.addEventListener("keydown", (event) => this.moved(event));
+  }
+
+  title(frame, number, leads, index) {
+    const before = number ? this.run.frames[number - 1] : null;
+    const branched = before && frame.source.length > 1 && frame.source[index] !== index;
+    this.item.classList.toggle("leads", leads);
+    const ends = this.run.end !== null;
+    const notes = [leads ? (ends ? "★ becomes the answer" : "★ leads") : "", branched ? `from row ${frame.source[index] + 1}` : ""];
+    setText(this.note, notes.filter(Boolean).join(" · "));
+    setText(this.score, number ? `score ${show(frame.score[index])}` : "");
+  }
+
+  render(row, touched, shade, step) {
+    const { run } = this;
+    let masks = 0;
+    for (let place = run.first; place < run.width; place++) {
+      const token = row.tokens[place];
+      let state = WRITTEN, level = 0, shown = token;
+      if (token === run.mask) {
+        masks++;
+        const draft = row.drafts[place];
+        [state, shown] = draft >= 0 ? [DRAFT, draft] : [MASKED, token];
+      } else if (row.order[place] === 0) state = GIVEN;
+      else if (shade === "confidence") level = confidenceLevel(row.logp[place]);
+      else if (shade === "step") level = clamp(Math.floor((LEVELS * (row.order[place] - 1)) / Math.max(1, run.frames.at(-1).step)), 0, LEVELS - 1);
+      const now = touched.has(place) ? 1 : 0, unsure = state === WRITTEN && row.logp[place] < -0.6931 ? 1 : 0;
+      const look = (((state * LEVELS + level) * 2 + now) * 2 + unsure) * 3 + (shade === "confidence" ? 1 : shade === "step" ? 2 : 0);
+      if (this.seen[place] !== look) {
+        this.seen[place] = look;
+        this.cells[place].className = this.classes(state, level, now, unsure, shade, token);
+      }
+      if (this.tokens[place] !== shown) {
+        this.tokens[place] = shown;
+        this.cells[place].textContent = state === MASKED ? MASK_SIGN : run.eos.has(shown) ? END_SIGN : tokenText(run.word(shown));
+        this.cells[place].classList.toggle("end", run.eos.has(shown));
+      } else if (now) this.cells[place].classList.toggle("end", run.eos.has(shown));
+    }
+    const all = run.slots.length, share = Math.round((100 * (all - masks)) / all);
+    this.bar.firstChild.style.width = `${share}%`;
+    this.text.setAttribute("aria-label", `Row ${this.number + 1}: ${all - masks} of ${count(all, "position")} written`);
+  }
+
+  classes(state, level, now, unsure, shade, token) {
+    const words = [STATES[state]];
+    if (state === WRITTEN && shade !== "nothing") words.push(`${shade[0]}${level}`);
+    if (unsure) words.push("unsure");
+    if (now) words.push(state === WRITTEN ? "new" : "again");
+    if (this.run.eos.has(token)) words.push("end");
+    return words.join(" ");
+  }
+
+  clicked(event) {
+    const place = this.cells.indexOf(event.target);
+    if (place >= 0) this.choose(place);
+  }
+
+  moved(event) {
+    const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 8, ArrowUp: -8 }[event.key];
+    const to = event.key === "Home" ? this.run.first : event.key === "End" ? this.run.width - 1 : by ? this.place + by : null;
+    if (to === null || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.choose(clamp(to, this.run.first, this.run.width - 1));
+  }
+
+  choose(place) {
+    this.place = place;
+    this.pick(this.number, place);
+  }
+}
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// What happened at a position of a row, up to a frame: told in a sentence each.
+function history(run, number, row, place) {
+  const told = [];
+  for (let at = number, here = row; at > 0; at--) {
+    const frame = run.frames[at];
+    const write = frame.writes.find((write) => write[0] === here && write[1] === place);
+    if (write) told.push(writeSentence(run, frame, write));
+    here = frame.source[here];
+  }
+  return told.reverse();
+}
+
+function writeSentence(run, frame, [, , token, logp, order]) {
+  if (token === run.mask) return `step ${frame.step}: masked again`;
+  const word = run.eos.has(token) ? `${END_SIGN} (end of text)` : quoted(run.word(token));
+  if (order !== undefined && order !== frame.step) return `step ${frame.step}: back to ${word} of step ${order}`;
+  return `step ${frame.step}: ${word} written, probability ${percent(Math.exp(logp ?? -Infinity))}`;
+}

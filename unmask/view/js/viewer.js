@@ -1,0 +1,145 @@
+// Runs seen through time: their canvases side by side at equal rows, charts, the tree, branches and repairs.
+
+class Viewer {
+  constructor(runs) {
+    this.runs = runs;
+    this.shade = "confidence";
+    this.picked = null;
+    this.player = new Player((tick, person) => this.render(tick, person));
+    this.panels = runs.map((run) => new Panel(run, this));
+    this.inspector = h("p", { class: "inspector", role: "status" }, "Choose a token to read its history.");
+    this.element = h("div", { class: "viewer" }, this.tools(), h("div", { class: runs.length > 1 ? "panels two" : "panels" }, ...this.panels.map((panel) => panel.element)), this.player.bar);
+    this.refresh();
+  }
+
+  tools() {
+    const shade = h("select", { onchange: () => ((this.shade = shade.value), this.render(this.player.tick, false)) },
+      ...["confidence", "step", "nothing"].map((name) => h("option", { value: name }, name)));
+    const legend = [["given", "given"], ["masked", "masked"], ["draft", "draft"], ["written c0", "written"], ["written c0 new", "just written"], ["masked again", "masked again"], ["written c4 unsure", "below 50%"]];
+    const signs = { masked: MASK_SIGN, "masked again": MASK_SIGN };
+    const equal = this.runs.length > 1 ? h("p", { class: "equal" }, "All at equal rows spent.") : null;
+    return h("div", { class: "tools" }, equal, h("label", null, "Shade by ", shade),
+      h("ul", { class: "key", "aria-label": "Legend" }, ...legend.filter(([name]) => name !== "draft" || this.runs.some((run) => run.frames.some((frame) => frame.drafts.length)))
+        .map(([name, text]) => h("li", null, h("span", { class: `canvas ${name}` }, signs[name] || "word"), text))), this.inspector);
+  }
+
+  // After lines have been added.
+  refresh() {
+    const spent = this.runs.map((run) => run.spent);
+    this.most = Math.max(...spent.map((rows) => rows.at(-1)));
+    this.spent = spent;
+    this.ticks = this.runs.length > 1 ? [...new Set(spent.flat())].sort((a, b) => a - b) : spent[0];
+    this.player.resize(this.ticks.length);
+    for (const panel of this.panels) panel.refresh(this.most);
+  }
+
+  frames(tick) {
+    return this.runs.length > 1 ? this.spent.map((rows) => Math.max(0, lastAtMost(rows, this.ticks[tick]))) : [tick];
+  }
+
+  // The tick at which a run shows a frame.
+  tickOf(index, number) {
+    return this.runs.length > 1 ? Math.max(0, lastAtMost(this.ticks, this.spent[index][number])) : number;
+  }
+
+  seekRows(rows) {
+    this.player.go(Math.max(0, lastAtMost(this.ticks, Math.round(rows))));
+  }
+
+  render(tick, person) {
+    const numbers = this.frames(tick), rows = this.ticks[tick];
+    this.panels.forEach((panel, index) => panel.render(numbers[index], this.shade, rows));
+    const about = this.runs.some((run) => run.estimated) ? "about " : "";
+    this.player.tell(`${tickSentence(this.runs, numbers)} · ${about}${count(rows, "row")}`, person);
+    if (this.picked) this.inspect(...this.picked);
+  }
+
+  pick(panel, row, place) {
+    this.picked = [panel, row, place];
+    this.inspect(panel, row, place);
+  }
+
+  inspect(panel, row, place) {
+    for (const each of this.panels) each.point(each === panel ? row : -1, place);
+    const told = history(panel.run, panel.number, row, place);
+    const given = panel.run.blank[place] === panel.run.mask ? "still a mask" : "given";
+    setText(this.inspector, `Row ${row + 1}, position ${place - panel.run.first + 1}: ${told.length ? told.join("; ") : given}.`);
+  }
+}
+
+class Panel {
+  constructor(run, viewer) {
+    Object.assign(this, { run, viewer, number: 0, pointed: null });
+    const index = viewer.runs.indexOf(run), id = newId("run");
+    const seek = (number) => viewer.player.go(viewer.tickOf(index, number));
+    this.title = h("h2", { id }, run.label);
+    this.badge = h("p", { class: "badge" });
+    this.canvases = new Canvases(run, (row, place) => viewer.pick(this, row, place));
+    this.map = new PositionMap(run, seek);
+    this.confidence = new LineChart("Confidence of what each step wrote", "confidence", (value) => seek(Math.round(value)));
+    this.cost = new LineChart("Rows spent", null, (value) => seek(Math.round(value)));
+    this.tree = new Tree(run, (rows) => viewer.seekRows(rows));
+    this.branches = new Branches(run);
+    this.rounds = h("ol", { class: "rounds" });
+    this.final = h("div", { class: "final" });
+    this.search = h("section", { hidden: true }, h("h3", null, "The search"), h("p", { class: "note" }, "From left to right by rows spent: ★ the answer, ● kept, × pruned, ↺ masked again."), this.tree.figure, this.branches.element);
+    this.repair = h("section", { hidden: true }, h("h3", null, "Repair"), this.rounds);
+    this.element = h("article", { class: "panel", "aria-labelledby": id }, h("header", null, this.title, this.badge), this.final, this.canvases.list,
+      h("section", { class: "charts" }, h("h3", { class: "unseen" }, "Charts"), this.map.figure, this.confidence.figure, this.cost.figure), this.search, this.repair);
+  }
+
+  refresh(most) {
+    const { run } = this;
+    this.most = most;
+    this.search.hidden = !run.searches.length && run.threads.length < 2;
+    this.branches.shown = "";
+    if (run.end) this.conclude();
+    this.drawn = "";
+  }
+
+  conclude() {
+    const { run } = this, grade = gradeOf(run), rounds = repairRounds(run);
+    const verdict = grade ? h("b", { class: grade.right ? "right" : "wrong" }, grade.right ? "✓ right" : "✗ wrong") : null;
+    this.final.replaceChildren(h("p", { class: "answer", dir: "auto" }, h("span", { class: "note" }, "Answer "), visible(run.end.texts[run.end.chosen]).trim().replaceAll("\n", " ↵ ") || "(nothing)", verdict));
+    this.repair.hidden = !rounds.length;
+    this.rounds.replaceChildren(...rounds.map(roundItem));
+  }
+
+  charts() {
+    const { run } = this, frames = run.frames, key = `${frames.length}/${run.end !== null}/${this.element.clientWidth}/${this.most}`;
+    if (key === this.drawn) return;
+    this.drawn = key;
+    const points = (name) => frames.flatMap((frame, number) => (frame[name] === null ? [] : [[number, frame[name]]]));
+    const least = Math.min(1, ...points("least").map((point) => point[1]));
+    this.confidence.draw([{ name: "mean", points: points("mean") }, { name: "least", points: points("least") }], run.last, 1,
+      { unit: `${run.beat}s`, ticks: [[0, "0%"], [0.5, "50%"], [1, "100%"]] }, `Mean and least probability of the tokens written at each step; the least of all is ${percent(least)}.`);
+    const top = Math.max(1, this.most), half = Math.round(top / 2);
+    this.cost.draw([{ name: "spent", points: frames.map((frame, number) => [number, frame.rows]) }], run.last, top,
+      { unit: `${run.beat}s`, ticks: [[0, "0"], [half, `${half}`], [top, `${top}`]] }, `Rows spent by step: ${frames.at(-1).rows} in all.`);
+  }
+
+  render(number, shade, rows) {
+    this.number = number;
+    const frame = this.run.frames[number], done = this.run.end && number === this.run.last;
+    this.canvases.render(number, shade);
+    this.charts();
+    this.map.render(number);
+    this.confidence.render(number);
+    this.cost.render(number);
+    if (!this.search.hidden) {
+      this.tree.draw(this.most);
+      this.tree.render(Math.min(rows, this.run.frames.at(-1).rows));
+      this.branches.render(number);
+    }
+    const grade = done ? gradeOf(this.run) : null;
+    setText(this.badge, `${count(frame.rows, "row")} · ${count(frame.source.length, "text")}${done ? " · done" : ""}${grade ? (grade.right ? " · ✓ right" : " · ✗ wrong") : ""}`);
+    this.element.classList.toggle("done", Boolean(done));
+    this.final.classList.toggle("later", !done);
+  }
+
+  point(row, place) {
+    if (this.pointed) this.pointed.classList.remove("picked");
+    this.pointed = row < 0 ? null : this.canvases.views[row].cells[place];
+    if (this.pointed) this.pointed.classList.add("picked");
+  }
+}
