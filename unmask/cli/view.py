@@ -25,7 +25,8 @@ def view(
 ) -> None:
     """Make a page that plays traces: rows, order, confidence, the search and its cost, step by step.
 
-    The page is one file that works offline. Several decoders' traces of one prompt are shown side by side at equal rows.
+    The page is one file that works offline. Traces of one prompt by several decoders are shown side by side at equal
+    rows.
 
     \b
     Examples:

@@ -8,8 +8,8 @@
 Positions count from the prompt's first token, whatever padding the batch added. A row is its `source` row of the step
 before with `writes` put in. A write that another step made carries that step as a fifth entry; a position that is
 masked again is a write of the mask token with step 0. `rows` is how many were asked of the network so far. `drafts` are
-[row, position, token]: masked positions whose likeliest token is another than it was for the `source`. Traces of earlier
-versions have neither. Only `measured` differs between runs with the same results.
+[row, position, token]: masked positions whose likeliest token is not the one it was for the `source`. Traces of
+earlier versions have neither. Only `measured` differs between runs with the same results.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _check_same(every: Sequence[Shown]) -> None:
 
 def _packed(value: Any) -> str:
     text = json.dumps(_finite(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return base64.b64encode(gzip.compress(_unicode(text).encode(), 9, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(_unicode(text).encode(), 6, mtime=0)).decode()
 
 
 def _unicode(text: str) -> str:

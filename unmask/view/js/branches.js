@@ -138,7 +138,7 @@ function repairRounds(run) {
     while (end < run.last && !run.frames[end].remasked && !isVerdict(run.frames[end], run.frames[end - 1])) end++;
     end = Math.min(end, run.last);
     const row = masked[0][0], was = run.rows(number - 1)[frame.source[row]], now = run.rows(Math.max(number, end - 1))[row];
-    const restored = run.frames[end].writes.some((write) => write[4] !== undefined && write[2] !== run.mask);
+    const restored = run.frames[end].restored.size > 0;
     rounds.push({
       number, masked: masked.length, restored, open: end === run.last && !run.end,
       before: run.frames[number - 1].score[frame.source[row]], after: run.frames[end].score[row], was: run.answer(was), now: run.answer(restored ? now : run.rows(end)[row]),

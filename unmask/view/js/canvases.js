@@ -143,9 +143,10 @@ function history(run, number, row, place) {
   return told.reverse();
 }
 
-function writeSentence(run, frame, [, , token, logp, order]) {
+function writeSentence(run, frame, write) {
+  const [, , token, logp, order] = write;
   if (token === run.mask) return `step ${frame.step}: masked again`;
   const word = run.eos.has(token) ? `${END_SIGN} (end of text)` : quoted(run.word(token));
-  if (order !== undefined && order !== frame.step) return `step ${frame.step}: back to ${word} of step ${order}`;
-  return `step ${frame.step}: ${word} written, probability ${percent(Math.exp(logp ?? -Infinity))}`;
+  if (frame.restored.has(write)) return `step ${frame.step}: back to ${word} of step ${order}`;
+  return `step ${order ?? frame.step}: ${word} written, probability ${percent(Math.exp(logp ?? -Infinity))}`;
 }

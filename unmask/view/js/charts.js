@@ -23,8 +23,9 @@ class PositionMap {
     const { run } = this, events = [];
     for (let number = run.last, row = run.leader(run.last); number > 0; number--) {
       const frame = run.frames[number];
-      for (const [, place, token, logp, order] of frame.changes(row)) {
-        events.push({ number, place, masks: token === run.mask, restored: order !== undefined, logp });
+      for (const write of frame.changes(row)) {
+        const [, place, token, logp] = write;
+        events.push({ number, place, masks: token === run.mask, restored: frame.restored.has(write), logp });
       }
       row = frame.source[row];
     }

@@ -148,6 +148,7 @@ class Frame {
     this.remasked = 0;
     this.written = 0;
     this.mean = this.least = null; // probability of what this step wrote
+    this.restored = new Set(); // writes that put back what an earlier step had written
   }
 
   idle(before) {
@@ -163,15 +164,18 @@ class Frame {
       own.add(row);
       return next[row];
     };
+    const masking = new Set(this.writes.filter((write) => write[2] === run.mask).map((write) => write[0]));
     let sum = 0, least = 1, written = 0, remasked = 0;
-    for (const [number, place, token, logp, order] of this.writes) {
-      const row = mine(number), masks = token === run.mask;
+    this.restored.clear();
+    for (const write of this.writes) {
+      const [number, place, token, logp, order] = write, row = mine(number), masks = token === run.mask;
+      if (order !== undefined && row.tokens[place] !== run.mask && !masking.has(number)) this.restored.add(write);
       row.tokens[place] = token;
       row.logp[place] = logp ?? -Infinity;
       row.order[place] = masks ? 0 : order ?? this.step;
       row.drafts[place] = -1;
       if (masks) remasked++;
-      else if (order === undefined) {
+      else if (!this.restored.has(write)) {
         const p = Math.exp(logp ?? -Infinity);
         [sum, least, written] = [sum + p, Math.min(least, p), written + 1];
       }

@@ -99,7 +99,7 @@ class Tree {
         const dy = (i - (Math.min(lost, 6) - 1) / 2) * 4;
         marks.push(s("path", { class: "stub", d: `M${x},${y}L${x + reach},${y + dy}` }));
       }
-      marks.push(s("text", { class: "lost", x: x + reach + 2, y: y - 5 }, `${lost}×`));
+      if (run.searches.length <= 16) marks.push(s("text", { class: "lost", x: x + reach + 2, y: y - 5 }, `${lost}×`));
     }
     return marks;
   }

@@ -1,7 +1,7 @@
 // Tokens as a reader can see them, and two texts compared word by word.
 
 const MASK_SIGN = "░", END_SIGN = "∎";
-const UNSEEN = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const UNSEEN = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
 // Control characters, marks of direction and other invisible ones by their signs or numbers.
 function visible(text) {
