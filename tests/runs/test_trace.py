@@ -124,3 +124,29 @@ def test_other_unreadable_traces(path: Path, tmp_path: Path):
         unmask.Trace.load(tmp_path / "none.jsonl")
     with pytest.raises(UnmaskError, match="cannot be read"):
         unmask.Trace.load(tmp_path)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_trace_counts_rows_and_drafts_only_masks(spec: str):
+    model = unmask.load("toy-transformer(letters=5)")
+    output = unmask.generate(model, "abc", decoder=spec, length=7, trace=True)
+    trace = output.trace
+    assert trace is not None
+    spent = [line["rows"] for line in trace.steps]
+    assert spent == sorted(spent)
+    assert spent[-1] == output.cost.rows
+    for line, frame in zip(trace.steps, trace.replay(), strict=True):
+        for row, place, token in line["drafts"]:
+            assert frame.canvas.masked[row, place]
+            assert str(token) in trace.end["words"]
+
+
+def test_a_draft_is_the_likeliest_token():
+    model = unmask.load("toy-transformer(letters=5)")
+    trace = unmask.generate(model, "abc", decoder="low-confidence(steps=4, block=4)", length=4, trace=True).trace
+    assert trace is not None
+    canvas = Canvas.blank([trace.header["ids"]], 4, trace.header["mask"])
+    best, _ = model.denoiser(canvas, canvas.slots).best
+    drafts = {place: token for _, place, token in trace.steps[0]["drafts"]}
+    written = {place: token for _, place, token, _ in trace.steps[0]["writes"]}
+    assert drafts | written == dict(zip(canvas.slots[0].tolist(), best[0].tolist(), strict=True))

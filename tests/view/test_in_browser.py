@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from tests.view.traces import HOSTILE, hostile, large, older, traced
+from tests.view.traces import hostile, large, older, traced
 from unmask.core import decoder
 from unmask.runs.trace import Trace
 from unmask.view.trace_page import Shown, trace_page
@@ -43,7 +43,7 @@ def written(folder: Path, *traces: Trace, right: Sequence[bool | None] = (None, 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_trace_of_every_decoder_plays_and_scrubs(spec: str, tmp_path: Path, tab):
-    trace = traced(spec)
+    trace = traced(spec, length=8)
     opened = tab()
     page = opened.open(written(tmp_path, trace))
     answer = re.sub(r"\s+", "", trace.end["texts"][trace.end["chosen"]])
@@ -75,7 +75,7 @@ def test_candidates_are_kept_and_pruned_and_two_are_compared(tmp_path: Path, tab
     table.get_by_label("Compare as A: branch 1,").check()
     table.get_by_label("Compare as B: branch 9,").check()
     sides = page.get_by_role("region", name="Two branches compared")
-    assert sides.locator("mark.first").count() == 0 or sides.locator("mark").count() > 0
+    assert sides.locator("mark").count() > 0
     assert "pruned" in sides.inner_text()
     assert page.locator("svg.tree path.answer").count() == 1
     opened.check()
@@ -105,7 +105,6 @@ def test_repairs_are_told_in_rounds(tmp_path: Path, tab):
     page.locator(".player input").fill("0")
     while page.locator(".canvas .again").count() == 0:
         page.get_by_role("button", name="Step on").click()
-    assert page.locator(".rows .canvas .again").first.inner_text() in ("░", *"abcde")
     opened.check()
 
 
@@ -159,8 +158,6 @@ def test_hostile_texts_are_text(tmp_path: Path, tab):
     ):
         assert part in shown, part
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.locator(".player input").fill("2")
-    assert all(isinstance(text, str) for text in HOSTILE)
     opened.check()
 
 
@@ -189,8 +186,9 @@ def test_axe_finds_no_serious_violation(scheme: str, width: int, tmp_path: Path,
     opened.check()
 
 
-def test_a_large_trace_is_small_and_a_step_touches_only_what_it_changed(tmp_path: Path, tab):
-    trace = large()
+def test_ten_megabytes_of_trace_play_and_a_step_touches_only_what_it_changed(tmp_path: Path, tab):
+    trace = large(rows=16, positions=512, steps=256, searches=64)
+    assert sum(map(len, trace.lines())) > 10_000_000
     path = written(tmp_path, trace)
     assert path.stat().st_size < 6_000_000
     opened = tab()
@@ -198,23 +196,15 @@ def test_a_large_trace_is_small_and_a_step_touches_only_what_it_changed(tmp_path
     assert page.locator(".row").count() == 16
     page.evaluate(WATCH)
     page.locator(".player input").fill("100")
+    rested = page.locator(".viewer[aria-busy=false]")
+    expect(rested).to_have_count(1)
     page.evaluate("window.cells.clear()")
     page.get_by_role("button", name="Step on").click()
+    expect(rested).to_have_count(1)
     step, before = trace.steps[100], trace.steps[99]
     changes = sum(len(line["writes"]) + len(line["drafts"]) for line in (step, before))
     touched = page.evaluate("[...window.cells].filter((cell) => cell.parentNode.className === 'canvas').length")
     assert 0 < touched <= changes
-    opened.check()
-
-
-def test_a_trace_of_ten_megabytes_plays(tmp_path: Path, tab):
-    trace = large(rows=16, positions=512, steps=256, searches=64)
-    assert sum(map(len, trace.lines())) > 10_000_000
-    opened = tab()
-    page = opened.open(written(tmp_path, trace))
-    page.get_by_role("button", name="First step").click()
-    page.get_by_role("button", name="Step on").click()
-    assert page.locator(".canvas .new").count() == 32
     opened.check()
 
 

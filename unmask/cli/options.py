@@ -48,6 +48,7 @@ Problems = Annotated[int, typer.Option("--problems", "-n", metavar="N", min=1, h
 Seed = Annotated[int, shown(Decoding, "seed")]
 Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write a trace of the run here.")]
+Watching = Annotated[bool, typer.Option("--watch", help="Show the rows on standard error as they fill.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

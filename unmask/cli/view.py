@@ -10,6 +10,7 @@ import typer
 from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.errors import UnmaskError
 from unmask.report.figures import keep
 from unmask.view.trace_page import read_shown, trace_page
 
@@ -36,6 +37,8 @@ def view(
       unmask view search.jsonl path.jsonl --out both.html
     """
     path = out or traces[0].with_suffix(".html")
+    if path.resolve() in [trace.resolve() for trace in traces]:
+        raise UnmaskError(f"{str(path)!r} is the trace itself: name another file by --out")
     api.check_writable(path)
     page = trace_page([read_shown(trace) for trace in traces])
     keep(page.encode(), path)

@@ -16,7 +16,28 @@ class Canvases {
     this.pick = pick; // told of a row and a position
     this.views = [];
     this.list = h("ol", { class: "rows" });
-    this.cursor = null;
+    this.near = new Set(); // rows on the screen or close to it
+    this.seer = new IntersectionObserver((changes) => this.seen(changes), { rootMargin: "200px" });
+    this.stale = new Map(); // what rows elsewhere are to show
+  }
+
+  seen(changes) {
+    for (const { target, isIntersecting } of changes) {
+      if (isIntersecting) this.near.add(target);
+      else this.near.delete(target);
+    }
+    for (const view of this.stale.keys()) if (this.near.has(view.item)) this.catchUp(view);
+  }
+
+  catchUp(view) {
+    const render = this.stale.get(view);
+    this.stale.delete(view);
+    if (render) render();
+  }
+
+  // Rows elsewhere are brought up to date when the clock rests.
+  settle() {
+    for (const view of this.stale.keys()) this.catchUp(view);
   }
 
   render(number, shade) {
@@ -25,6 +46,7 @@ class Canvases {
       const view = new RowView(this.run, this.views.length, this.pick);
       this.views.push(view);
       this.list.append(view.item);
+      this.seer.observe(view.item);
     }
     const touched = frame.source.map(() => new Set());
     for (const [row, place] of frame.writes) touched[row].add(place);
@@ -32,7 +54,8 @@ class Canvases {
       view.item.hidden = index >= rows.length;
       if (index >= rows.length) return;
       view.title(frame, number, index === leader, index);
-      view.render(rows[index], touched[index], shade, this.run.frames[number].step || 1);
+      this.stale.set(view, () => view.render(rows[index], touched[index], shade));
+      if (this.near.has(view.item)) this.catchUp(view);
     });
   }
 }
@@ -68,7 +91,7 @@ class RowView {
     setText(this.score, number ? `score ${show(frame.score[index])}` : "");
   }
 
-  render(row, touched, shade, step) {
+  render(row, touched, shade) {
     const { run } = this;
     let masks = 0;
     for (let place = run.first; place < run.width; place++) {

@@ -20,6 +20,7 @@ function listen(viewer) {
     if (event.key === "?" && !["INPUT", "TEXTAREA"].includes(event.target.tagName)) byId("help").showModal();
     else if (!byId("help").open) viewer.player.key(event);
   });
+  addEventListener("beforeprint", () => viewer.settle());
   let waiting = 0;
   addEventListener("resize", () => {
     cancelAnimationFrame(waiting);
@@ -52,6 +53,7 @@ async function startPage() {
   listen(viewer);
   const wanted = /^#step=(\d+)$/.exec(location.hash);
   viewer.player.go(wanted ? Number(wanted[1]) : viewer.ticks.length - 1, false);
+  viewer.settle();
   document.documentElement.dataset.ready = "true";
 }
 

@@ -1,5 +1,7 @@
 // Runs seen through time: their canvases side by side at equal rows, charts, the tree, branches and repairs.
 
+const REST = 90; // milliseconds without a change
+
 class Viewer {
   constructor(runs) {
     this.runs = runs;
@@ -49,9 +51,18 @@ class Viewer {
   render(tick, person) {
     const numbers = this.frames(tick), rows = this.ticks[tick];
     this.panels.forEach((panel, index) => panel.render(numbers[index], this.shade, rows));
+    clearTimeout(this.resting);
+    this.element.setAttribute("aria-busy", "true");
+    this.resting = setTimeout(() => this.settle(), REST);
     const about = this.runs.some((run) => run.estimated) ? "about " : "";
     this.player.tell(`${tickSentence(this.runs, numbers)} · ${about}${count(rows, "row")}`, person);
     if (this.picked) this.inspect(...this.picked);
+  }
+
+  // What takes longer is done once the clock rests.
+  settle() {
+    for (const panel of this.panels) panel.settle();
+    this.element.setAttribute("aria-busy", "false");
   }
 
   pick(panel, row, place) {
@@ -129,12 +140,16 @@ class Panel {
     if (!this.search.hidden) {
       this.tree.draw(this.most);
       this.tree.render(Math.min(rows, this.run.frames.at(-1).rows));
-      this.branches.render(number);
     }
     const grade = done ? gradeOf(this.run) : null;
     setText(this.badge, `${count(frame.rows, "row")} · ${count(frame.source.length, "text")}${done ? " · done" : ""}${grade ? (grade.right ? " · ✓ right" : " · ✗ wrong") : ""}`);
     this.element.classList.toggle("done", Boolean(done));
     this.final.classList.toggle("later", !done);
+  }
+
+  settle() {
+    this.canvases.settle();
+    if (!this.search.hidden) this.branches.render(this.number);
   }
 
   point(row, place) {
