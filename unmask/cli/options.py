@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask.cli.entries import field_comments
 from unmask.core import Decoder
+from unmask.entries import field_comments
 from unmask.errors import UnmaskError
 from unmask.runs.decoding import DECODER, Decoding
 from unmask.runs.placement import Placement

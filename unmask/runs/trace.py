@@ -15,6 +15,7 @@ earlier versions have neither. Only `measured` differs between runs with the sam
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -131,6 +132,15 @@ class Recorder:
             "writes": _changes(self.now.rows(parent), canvas, step),
             "completion": completion.tolist(),
         }
+
+
+def finite_values(value: Any) -> Any:
+    """For readers of strict JSON, which has no infinities: null."""
+    if isinstance(value, dict):
+        return {key: finite_values(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [finite_values(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _alone(canvas: Canvas, rows: Tensor, pad: int) -> Canvas:

@@ -9,7 +9,6 @@ import base64
 import gzip
 import html
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from unmask.errors import UnmaskError
 from unmask.report.labels import decoder_label
 from unmask.runs.record import trace_file
 from unmask.runs.store import read_run
-from unmask.runs.trace import Trace
+from unmask.runs.trace import Trace, finite_values
 from unmask.view.assets import compose, read, script
 
 MOST = 4  # traces side by side
@@ -57,6 +56,11 @@ def read_shown(path: Path) -> Shown:
     return Shown(trace) if record is None else Shown(trace, record.right, record.answer)
 
 
+def blank_page() -> str:
+    """A page without traces, for a browser to put some into."""
+    return _page("trace", "")
+
+
 def trace_page(every: Sequence[Shown]) -> str:
     if not 1 <= len(every) <= MOST:
         raise UnmaskError(f"a page shows 1 to {MOST} traces, not {len(every)}: make several pages")
@@ -66,6 +70,10 @@ def trace_page(every: Sequence[Shown]) -> str:
         data = _packed([shown.data() for shown in every])
     except (KeyError, TypeError, AttributeError) as error:
         raise UnmaskError(f"the trace is incomplete or damaged: {type(error).__name__} {error}") from None
+    return _page(title, data)
+
+
+def _page(title: str, data: str) -> str:
     parts = {"title": html.escape(_unicode(title)), "data": data}
     return compose("page.html", read("page.css"), script(start="startPage()"), parts)
 
@@ -80,19 +88,10 @@ def _check_same(every: Sequence[Shown]) -> None:
 
 
 def _packed(value: Any) -> str:
-    text = json.dumps(_finite(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(finite_values(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(gzip.compress(_unicode(text).encode(), 6, mtime=0)).decode()
 
 
 def _unicode(text: str) -> str:
     """Half a surrogate pair cannot be encoded; it becomes a question mark."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinities: null."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

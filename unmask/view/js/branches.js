@@ -122,8 +122,9 @@ class Branches {
     const [a, b] = [this.entry("A"), this.entry("B")], words = compareWords(a.whole, b.whole);
     const side = (entry, name, number) => h("div", null, h("p", { class: "note" }, `${name}: ${entry.kept ? "kept" : "pruned"}, score ${show(entry.score)}`),
       h("p", { class: "text", dir: "auto" }, ...comparedSide(words, number)));
-    const same = a.name === b.name ? "A and B are the same branch: choose another." : a.whole === b.whole ? "A and B read the same." : "";
-    this.sides.replaceChildren(...(same ? [h("p", { class: "note" }, same)] : []), side(a, "A", 1), side(b, "B", 2));
+    if (a.name === b.name) return this.sides.replaceChildren(h("p", { class: "note" }, "A and B are the same branch: choose another."));
+    const same = a.whole === b.whole ? [h("p", { class: "note across" }, "A and B read the same.")] : [];
+    return this.sides.replaceChildren(...same, side(a, "A", 1), side(b, "B", 2));
   }
 }
 

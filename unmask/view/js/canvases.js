@@ -155,7 +155,7 @@ function setText(element, text) {
 }
 
 // What happened at a position of a row, up to a frame: told in a sentence each.
-function history(run, number, row, place) {
+function tokenHistory(run, number, row, place) {
   const told = [];
   for (let at = number, here = row; at > 0; at--) {
     const frame = run.frames[at];

@@ -15,16 +15,17 @@ function readRun({ label, grade, lines }) {
   return run;
 }
 
-function listen(viewer) {
+// `current` gives the viewer that is on the page, if there is one.
+function listen(current) {
   addEventListener("keydown", (event) => {
     if (event.key === "?" && !["INPUT", "TEXTAREA"].includes(event.target.tagName)) byId("help").showModal();
-    else if (!byId("help").open) viewer.player.key(event);
+    else if (!byId("help").open) current()?.player.key(event);
   });
-  addEventListener("beforeprint", () => viewer.settle());
+  addEventListener("beforeprint", () => current()?.settle());
   let waiting = 0;
   addEventListener("resize", () => {
     cancelAnimationFrame(waiting);
-    waiting = requestAnimationFrame(() => viewer.render(viewer.player.tick, false));
+    waiting = requestAnimationFrame(() => current()?.render(current().player.tick, false));
   });
 }
 
@@ -50,7 +51,7 @@ async function startPage() {
   byId("facts").replaceChildren(...runs.flatMap(({ header, end }) => [h("dt", null, header.decoder),
     h("dd", null, `model ${header.model}, seed ${header.seed}, ${count(end.cost.rows, "row")} asked, ${end.cost.distinct} computed`)]));
   byId("stage").replaceChildren(viewer.element);
-  listen(viewer);
+  listen(() => viewer);
   const wanted = /^#step=(\d+)$/.exec(location.hash);
   viewer.player.go(wanted ? Number(wanted[1]) : viewer.ticks.length - 1, false);
   viewer.settle();

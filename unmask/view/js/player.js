@@ -15,6 +15,7 @@ class Player {
     this.tick = 0;
     this.timer = null;
     this.speed = 1;
+    this.held = false; // whether a person chose where to look, and not the end
     const button = (label, sign, act, key) => h("button", { type: "button", "aria-label": label, title: `${label} (${key})`, onclick: act }, icon(sign));
     this.playButton = button("Play", "play", () => this.toggle(), "space");
     this.slider = h("input", { type: "range", min: 0, max: 0, step: 1, value: 0, "aria-label": "Step", oninput: () => this.go(Number(this.slider.value)) });
@@ -33,8 +34,11 @@ class Player {
   }
 
   go(tick, person = true) {
-    if (person) this.pause();
     this.tick = clamp(tick, 0, this.ticks - 1);
+    if (person) {
+      this.pause();
+      this.held = this.tick < this.ticks - 1;
+    }
     this.slider.value = this.tick;
     this.render(this.tick, person);
   }
@@ -50,6 +54,7 @@ class Player {
   }
 
   toggle() {
+    this.held = true;
     if (this.timer) this.pause();
     else this.play();
   }

@@ -72,7 +72,7 @@ class Viewer {
 
   inspect(panel, row, place) {
     for (const each of this.panels) each.point(each === panel ? row : -1, place);
-    const told = history(panel.run, panel.number, row, place);
+    const told = tokenHistory(panel.run, panel.number, row, place);
     const given = panel.run.blank[place] === panel.run.mask ? "still a mask" : "given";
     setText(this.inspector, `Row ${row + 1}, position ${place - panel.run.first + 1}: ${told.length ? told.join("; ") : given}.`);
   }

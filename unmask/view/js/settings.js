@@ -1,0 +1,84 @@
+// The form of a decoder, made from what the registry says, and the spec it stands for: name(key=value, …).
+
+// A spec's name and the texts of its settings; what is inside brackets or quotes stays whole.
+function parseSpec(spec) {
+  const match = /^\s*([^\s(]+)\s*(?:\(([\s\S]*)\))?\s*$/.exec(spec);
+  if (!match) return { name: spec.trim(), settings: {} };
+  const parts = [];
+  let depth = 0, quote = "", start = 0;
+  const inside = match[2] || "";
+  for (let i = 0; i <= inside.length; i++) {
+    const sign = inside[i];
+    if (quote) quote = sign === quote ? "" : quote;
+    else if (sign === "'" || sign === '"') quote = sign;
+    else if (sign === "(") depth++;
+    else if (sign === ")") depth--;
+    if (sign === undefined || (sign === "," && !depth && !quote)) {
+      parts.push(inside.slice(start, i));
+      start = i + 1;
+    }
+  }
+  const settings = parts.filter((part) => part.includes("=")).map((part) => [part.slice(0, part.indexOf("=")).trim().replaceAll("_", "-"), part.slice(part.indexOf("=") + 1).trim()]);
+  return { name: match[1], settings: Object.fromEntries(settings) };
+}
+
+class DecoderForm {
+  constructor(place, registry, optional) {
+    Object.assign(this, { place, registry });
+    const names = registry.decoders.map((entry) => h("option", { value: entry.name }, entry.name));
+    this.choice = h("select", { "aria-label": `${place.querySelector("legend").textContent}: decoder`, onchange: () => this.rebuild({}) }, optional ? h("option", { value: "" }, "nothing: one decoder alone") : null, ...names);
+    this.summary = h("p", { class: "summary" });
+    this.spec = h("input", { class: "spec", spellcheck: "false", "aria-label": `${place.querySelector("legend").textContent}: spec`, onchange: () => this.set(this.spec.value) });
+    this.fields = h("div", { class: "settings" });
+    this.details = h("details", { open: innerWidth > 1000 }, h("summary", null, "Settings"), this.fields);
+    place.append(this.choice, this.summary, this.spec, this.details);
+  }
+
+  get value() {
+    return this.choice.value === "" ? "" : this.spec.value.trim();
+  }
+
+  entry(name) {
+    return this.registry.decoders.find((entry) => entry.name === name || entry.aliases.includes(name));
+  }
+
+  set(spec) {
+    const { name, settings } = parseSpec(spec), entry = this.entry(name);
+    this.choice.value = spec.trim() === "" ? "" : entry ? entry.name : this.choice.value;
+    this.rebuild(settings);
+    if (spec.trim()) this.spec.value = spec.trim(); // as it was typed: the server says what is wrong with it
+  }
+
+  rebuild(settings) {
+    const entry = this.entry(this.choice.value);
+    this.spec.hidden = this.details.hidden = !entry;
+    setText(this.summary, entry ? entry.summary : "");
+    this.inputs = entry ? entry.settings.map((setting) => [setting, this.input(setting, settings[setting.name] ?? "")]) : [];
+    this.fields.replaceChildren(...this.inputs.map(([setting, input]) => h("label", { title: setting.meaning }, setting.name, input)));
+    this.write();
+  }
+
+  input(setting, value) {
+    const properties = { title: setting.meaning, oninput: () => this.write(), value };
+    const kinds = setting.type.split(" | ").filter((kind) => kind !== "none");
+    const options = kinds[0] === "bool" ? ["true", "false"] : kinds.length > 1 ? kinds : this.known(kinds[0]);
+    if (kinds[0] === "int" || kinds[0] === "float") return h("input", { ...properties, type: "number", step: kinds[0] === "int" ? 1 : "any", placeholder: setting.default });
+    if (options && kinds[0] !== "Decoder" && kinds[0] !== "Likelihood") {
+      return h("select", { ...properties, onchange: () => this.write() }, h("option", { value: "" }, `${setting.default} (default)`), ...options.map((name) => h("option", { value: name, selected: name === value }, name)));
+    }
+    const list = newId("names"), names = options || [];
+    const input = h("input", { ...properties, list, placeholder: setting.default, spellcheck: "false" });
+    input.append(h("datalist", { id: list }, ...names.map((name) => h("option", { value: name }))));
+    return input;
+  }
+
+  known(kind) {
+    const kinds = { Decoder: this.registry.decoders, Likelihood: this.registry.likelihoods };
+    return kinds[kind] ? kinds[kind].map((entry) => entry.name) : null;
+  }
+
+  write() {
+    const given = this.inputs.filter(([, input]) => input.value !== "").map(([setting, input]) => `${setting.name}=${input.value}`);
+    this.spec.value = given.length ? `${this.choice.value}(${given.join(", ")})` : this.choice.value;
+  }
+}
