@@ -69,7 +69,7 @@ class Branches {
     this.table = table;
     this.scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Branches" }, table);
     this.element = h("div", null, this.scroll, this.more, h("h4", null, "A and B, word by word"), this.sides);
-    [this.shown, this.all, this.names] = ["", false, { A: null, B: null }];
+    [this.shown, this.all, this.names, this.picked] = ["", false, { A: null, B: null }, { A: false, B: false }];
   }
 
   render(number) {
@@ -82,11 +82,16 @@ class Branches {
     const kept = this.list.filter((entry) => entry.kept).length;
     const what = place === null ? `Texts up to step ${run.frames[number].step}` : `Search ${place + 1} of ${searches.length}, step ${run.frames[searches[place]].step}`;
     setText(this.caption, `${what}: ${kept} kept, ${this.list.length - kept} pruned`);
-    const known = (name) => this.list.some((entry) => entry.name === name);
-    if (!known(this.names.A) || place !== null) this.names.A = (this.list.find((entry) => entry.leads) || this.list[0]).name;
-    const rival = this.list.find((entry) => !entry.kept && entry.whole !== this.entry("A").whole) || this.list.find((entry) => entry.name !== this.names.A);
-    if (!known(this.names.B) || place !== null) this.names.B = (rival || this.list[0]).name;
+    this.propose();
     this.fill();
+  }
+
+  // Until a person picks: the branch that leads, and the best pruned one that reads otherwise.
+  propose() {
+    const { list, names, picked } = this, stays = (side) => picked[side] && this.entry(side);
+    if (!stays("A")) names.A = (list.find((entry) => entry.leads) || list[0]).name;
+    const others = list.filter((entry) => entry.whole !== this.entry("A").whole);
+    if (!stays("B")) names.B = (others.find((entry) => !entry.kept) || others[0] || list.find((entry) => entry.name !== names.A) || list[0]).name;
   }
 
   entry(side) {
@@ -110,7 +115,7 @@ class Branches {
   line(entry, index, group) {
     const choose = (side) => h("td", null, h("input", {
       type: "radio", name: `${group}-${side}`, "aria-label": `Compare as ${side}: branch ${index + 1}, ${entry.kept ? "kept" : "pruned"}`,
-      checked: this.names[side] === entry.name, onchange: () => ((this.names[side] = entry.name), this.compare()),
+      checked: this.names[side] === entry.name, onchange: () => ((this.names[side] = entry.name), (this.picked[side] = true), this.compare()),
     }));
     const outcome = entry.leads ? "★ leads" : entry.kept ? "● kept" : "× pruned";
     return h("tr", { class: entry.leads ? "leads" : entry.kept ? "kept" : "pruned" }, choose("A"), choose("B"), h("td", null, outcome),

@@ -31,6 +31,7 @@ class Playground {
 
   fill(values) {
     for (const name of FIELDS) if (values[name] !== undefined) this.field(name).value = values[name];
+    byId("fixed").open = this.field("template").value !== "";
   }
 
   // The address holds a run: everything that is needed to repeat it.

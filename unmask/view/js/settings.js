@@ -30,8 +30,8 @@ class DecoderForm {
     this.summary = h("p", { class: "summary" });
     this.spec = h("input", { class: "spec", spellcheck: "false", "aria-label": `${place.querySelector("legend").textContent}: spec`, onchange: () => this.set(this.spec.value) });
     this.fields = h("div", { class: "settings" });
-    this.details = h("details", { open: innerWidth > 1000 }, h("summary", null, "Settings"), this.fields);
-    place.append(this.choice, this.summary, this.spec, this.details);
+    this.details = h("details", null, h("summary", null, "Settings"), this.fields);
+    place.append(this.choice, this.spec, this.summary, this.details);
   }
 
   get value() {
