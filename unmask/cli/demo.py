@@ -65,7 +65,7 @@ def demo(
         page = page or Path(tempfile.mkdtemp(prefix="unmask-")) / "demo.html"
     if page is not None:
         problem = _telling(some, results)
-        traces = [_shown(loaded, problem, spec, length, seed) for spec in (SEARCH, PATH)]
+        traces = [traced(loaded, problem, spec, length, seed) for spec in (SEARCH, PATH)]
         keep(trace_page(traces).encode(), page)
         if not json:
             print(f"One of them step by step, in a page to open: {page}")
@@ -78,7 +78,7 @@ def _telling(problems: list[Problem], results: list[dict[str, Any]]) -> Problem:
     return next(telling, problems[0])
 
 
-def _shown(model: api.Model, problem: Problem, spec: str, length: int | None, seed: int) -> Shown:
+def traced(model: api.Model, problem: Problem, spec: str, length: int | None, seed: int) -> Shown:
     output = api.generate(
         model, TASK.messages(problem), decoder=spec, length=length, seed=seed, key=TASK.key, trace=True
     )

@@ -52,8 +52,8 @@ function originSentence(run, thread) {
   const write = frame.changes(row).find((write) => write[2] !== run.mask);
   if (!write) return "drawn apart";
   const before = run.rows(thread.born - 1)[frame.source[row]].tokens[write[1]];
-  const was = before === run.mask ? "a mask" : quoted(run.eos.has(before) ? END_SIGN : run.word(before), 16);
-  return `${quoted(run.eos.has(write[2]) ? END_SIGN : run.word(write[2]), 16)} instead of ${was} at position ${write[1] - run.first + 1}`;
+  const name = (token) => (token === run.mask ? "a mask" : run.eos.has(token) ? "the end of the text" : quoted(run.word(token), 16));
+  return `${name(write[2])} instead of ${name(before)} at position ${write[1] - run.first + 1}`;
 }
 
 class Branches {

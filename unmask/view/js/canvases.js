@@ -3,6 +3,7 @@
 const LEVELS = 6; // of shading
 const GIVEN = 0, MASKED = 1, DRAFT = 2, WRITTEN = 3;
 const STATES = ["given", "masked", "draft", "written"];
+const TURNED = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u; // written from right to left
 const CONFIDENCE = [0.98, 0.9, 0.75, 0.5, 0.25]; // least probability of each level, from the surest
 
 function confidenceLevel(logp) {
@@ -85,8 +86,8 @@ class RowView {
     const before = number ? this.run.frames[number - 1] : null;
     const branched = before && frame.source.length > 1 && frame.source[index] !== index;
     this.item.classList.toggle("leads", leads);
-    const ends = this.run.end !== null;
-    const notes = [leads ? (ends ? "★ becomes the answer" : "★ leads") : "", branched ? `from row ${frame.source[index] + 1}` : ""];
+    const ends = this.run.end !== null, done = ends && number === this.run.last;
+    const notes = [leads ? (done ? "★ the answer" : ends ? "★ becomes the answer" : "★ leads") : "", branched ? `from row ${frame.source[index] + 1}` : ""];
     setText(this.note, notes.filter(Boolean).join(" · "));
     setText(this.score, number ? `score ${show(frame.score[index])}` : "");
   }
@@ -106,15 +107,13 @@ class RowView {
       else if (shade === "step") level = clamp(Math.floor((LEVELS * (row.order[place] - 1)) / Math.max(1, run.frames.at(-1).step)), 0, LEVELS - 1);
       const now = touched.has(place) ? 1 : 0, unsure = state === WRITTEN && row.logp[place] < -0.6931 ? 1 : 0;
       const look = (((state * LEVELS + level) * 2 + now) * 2 + unsure) * 3 + (shade === "confidence" ? 1 : shade === "step" ? 2 : 0);
-      if (this.seen[place] !== look) {
-        this.seen[place] = look;
-        this.cells[place].className = this.classes(state, level, now, unsure, shade, token);
-      }
+      if (this.seen[place] === look && this.tokens[place] === shown) continue;
+      this.cells[place].className = this.classes(state, level, now, unsure, shade, shown);
+      this.seen[place] = look;
       if (this.tokens[place] !== shown) {
         this.tokens[place] = shown;
         this.cells[place].textContent = state === MASKED ? MASK_SIGN : run.eos.has(shown) ? END_SIGN : tokenText(run.word(shown));
-        this.cells[place].classList.toggle("end", run.eos.has(shown));
-      } else if (now) this.cells[place].classList.toggle("end", run.eos.has(shown));
+      }
     }
     const all = run.slots.length, share = Math.round((100 * (all - masks)) / all);
     this.bar.firstChild.style.width = `${share}%`;
@@ -127,6 +126,7 @@ class RowView {
     if (unsure) words.push("unsure");
     if (now) words.push(state === WRITTEN ? "new" : "again");
     if (this.run.eos.has(token)) words.push("end");
+    if (TURNED.test(this.run.word(token))) words.push("turned");
     return words.join(" ");
   }
 

@@ -9,9 +9,7 @@ class PositionMap {
     this.picture = h("canvas", { class: "map", role: "img", tabindex: -1 });
     this.words = h("p", { class: "note" });
     this.figure = h("figure", null, h("figcaption", null, "Position × step", legendOf("map")), this.picture, this.words);
-    this.picture.addEventListener("pointerdown", (event) => this.drag(event, seek));
-    this.picture.addEventListener("pointermove", (event) => event.buttons && this.drag(event, seek));
-    this.drawn = null;
+    onDrag(this.picture, (event) => this.drag(event, seek));
   }
 
   drag(event, seek) {
@@ -34,9 +32,6 @@ class PositionMap {
 
   draw() {
     const { run } = this, wide = this.picture.clientWidth || 600, ratio = devicePixelRatio || 1;
-    const key = `${run.frames.length}/${run.end !== null}/${wide}/${getComputedStyle(document.body).color}`;
-    if (key === this.drawn) return;
-    this.drawn = key;
     Object.assign(this.picture, { width: wide * ratio, height: MAP_HEIGHT * ratio });
     const brush = this.picture.getContext("2d"), style = getComputedStyle(this.picture);
     const color = (name) => style.getPropertyValue(name).trim();
@@ -72,7 +67,6 @@ class PositionMap {
   }
 
   render(number) {
-    this.draw();
     this.picture.parentNode.style.setProperty("--at", number / Math.max(1, this.run.last));
   }
 }
@@ -93,9 +87,7 @@ class LineChart {
     this.picture = s("svg", { class: "lines", role: "img", preserveAspectRatio: "none" });
     this.cursor = s("line", { class: "cursor", y1: TOP, y2: LINE_HEIGHT - BOTTOM });
     this.figure = h("figure", null, h("figcaption", null, title, legend && legendOf(legend)), this.picture);
-    const drag = (event) => seek(this.value(event));
-    this.picture.addEventListener("pointerdown", drag);
-    this.picture.addEventListener("pointermove", (event) => event.buttons && drag(event));
+    onDrag(this.picture, (event) => seek(this.value(event)));
   }
 
   value(event) {

@@ -35,6 +35,12 @@ function shorten(text, most) {
   return characters.length > most ? `${characters.slice(0, most - 1).join("")}…` : text;
 }
 
+// By click, tap or drag; a finger that scrolls the page past an element means nothing.
+function onDrag(element, act) {
+  element.addEventListener("click", act);
+  element.addEventListener("pointermove", (event) => event.buttons && act(event));
+}
+
 let lastNumber = 0;
 const newId = (stem) => `${stem}-${++lastNumber}`;
 

@@ -21,11 +21,15 @@ function listen(current) {
     if (event.key === "?" && !["INPUT", "TEXTAREA"].includes(event.target.tagName)) byId("help").showModal();
     else if (!byId("help").open) current()?.player.key(event);
   });
-  addEventListener("beforeprint", () => current()?.settle());
+  addEventListener("beforeprint", () => {
+    current()?.settle();
+    for (const details of document.querySelectorAll("details.prompt, details.about")) details.open = true;
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("resize")));
   let waiting = 0;
   addEventListener("resize", () => {
     cancelAnimationFrame(waiting);
-    waiting = requestAnimationFrame(() => current()?.render(current().player.tick, false));
+    waiting = requestAnimationFrame(() => current()?.redraw());
   });
 }
 

@@ -22,17 +22,11 @@ class Tree {
     this.picture = s("svg", { class: "tree", role: "img" });
     this.cursor = s("line", { class: "cursor" });
     this.figure = h("figure", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The tree of rows" }, this.picture);
-    const drag = (event) => seekRows(clamp((event.clientX - this.picture.getBoundingClientRect().left - 8) / this.scale, 0, this.most));
-    this.picture.addEventListener("pointerdown", drag);
-    this.picture.addEventListener("pointermove", (event) => event.buttons && drag(event));
-    this.drawn = "";
+    onDrag(this.picture, (event) => seekRows(clamp((event.clientX - this.picture.getBoundingClientRect().left - 8) / this.scale, 0, this.most)));
   }
 
   draw(most) {
     const { run } = this, wide = Math.max(560, this.figure.clientWidth || 560);
-    const key = `${run.frames.length}/${run.end !== null}/${most}/${wide}`;
-    if (key === this.drawn) return;
-    this.drawn = key;
     this.most = most;
     this.scale = (wide - LABEL - 8) / Math.max(1, most);
     const lanes = layLanes(run), tall = TREE_TOP * 2 + lanes * LANE;

@@ -10,7 +10,8 @@ class Viewer {
     this.player = new Player((tick, person) => this.render(tick, person));
     this.panels = runs.map((run) => new Panel(run, this));
     this.inspector = h("p", { class: "inspector", role: "status" }, "Choose a token to read its history.");
-    this.element = h("div", { class: "viewer" }, this.tools(), h("div", { class: runs.length > 1 ? "panels two" : "panels" }, ...this.panels.map((panel) => panel.element)), this.player.bar);
+    this.element = h("div", { class: "viewer" }, this.tools(), h("div", { class: runs.length > 1 ? "panels two" : "panels" }, ...this.panels.map((panel) => panel.element)),
+      ...this.panels.map((panel) => panel.more), this.player.bar);
     this.refresh();
   }
 
@@ -37,6 +38,12 @@ class Viewer {
 
   frames(tick) {
     return this.runs.length > 1 ? this.spent.map((rows) => Math.max(0, lastAtMost(rows, this.ticks[tick]))) : [tick];
+  }
+
+  // After the width or the colours of the page changed.
+  redraw() {
+    for (const panel of this.panels) panel.drawn = false;
+    this.render(this.player.tick, false);
   }
 
   // The tick at which a run shows a frame.
@@ -93,10 +100,12 @@ class Panel {
     this.branches = new Branches(run);
     this.rounds = h("ol", { class: "rounds" });
     this.final = h("div", { class: "final" });
-    this.search = h("section", { hidden: true }, h("h3", null, "The search"), h("p", { class: "note" }, "From left to right by rows spent: ★ the answer, ● kept, × pruned, ↺ masked again."), this.tree.figure, this.branches.element);
-    this.repair = h("section", { hidden: true }, h("h3", null, "Repair"), this.rounds);
+    const of = viewer.runs.length > 1 ? `: ${run.label}` : "";
+    this.search = h("section", { hidden: true }, h("h3", null, `Branches${of}`), h("p", { class: "note" }, "From left to right by rows spent: ★ the answer, ● kept, × pruned, ↺ masked again."), this.tree.figure, this.branches.element);
+    this.repair = h("section", { hidden: true }, h("h3", null, `Repairs${of}`), this.rounds);
+    this.more = h("div", { class: "panel more" }, this.search, this.repair);
     this.element = h("article", { class: "panel", "aria-labelledby": id }, h("header", null, this.title, this.badge), this.final, this.canvases.list,
-      h("section", { class: "charts" }, h("h3", { class: "unseen" }, "Charts"), this.map.figure, this.confidence.figure, this.cost.figure), this.search, this.repair);
+      h("section", { class: "charts" }, h("h3", { class: "unseen" }, "Charts"), this.map.figure, this.confidence.figure, this.cost.figure));
   }
 
   refresh(most) {
@@ -105,7 +114,8 @@ class Panel {
     this.search.hidden = !run.searches.length && run.threads.length < 2;
     this.branches.shown = "";
     if (run.end) this.conclude();
-    this.drawn = "";
+    this.more.hidden = this.search.hidden && this.repair.hidden;
+    this.drawn = false;
   }
 
   conclude() {
@@ -117,9 +127,11 @@ class Panel {
   }
 
   charts() {
-    const { run } = this, frames = run.frames, key = `${frames.length}/${run.end !== null}/${this.element.clientWidth}/${this.most}`;
-    if (key === this.drawn) return;
-    this.drawn = key;
+    const { run } = this, { frames } = run;
+    if (this.drawn) return;
+    this.drawn = true;
+    this.map.draw();
+    if (!this.search.hidden) this.tree.draw(this.most);
     const points = (name) => frames.flatMap((frame, number) => (frame[name] === null ? [] : [[number, frame[name]]]));
     const least = Math.min(1, ...points("least").map((point) => point[1]));
     this.confidence.draw([{ name: "mean", points: points("mean") }, { name: "least", points: points("least") }], run.last, 1,
@@ -137,10 +149,7 @@ class Panel {
     this.map.render(number);
     this.confidence.render(number);
     this.cost.render(number);
-    if (!this.search.hidden) {
-      this.tree.draw(this.most);
-      this.tree.render(Math.min(rows, this.run.frames.at(-1).rows));
-    }
+    if (!this.search.hidden) this.tree.render(Math.min(rows, this.run.frames.at(-1).rows));
     const grade = done ? gradeOf(this.run) : null;
     setText(this.badge, `${count(frame.rows, "row")} · ${count(frame.source.length, "text")}${done ? " · done" : ""}${grade ? (grade.right ? " · ✓ right" : " · ✗ wrong") : ""}`);
     this.element.classList.toggle("done", Boolean(done));
