@@ -45,10 +45,10 @@ class Board:
         frame = self.last
         if frame is None:
             return Group(Text("waiting for the first step"))
-        order = frame.score.sort(descending=True, stable=True).indices.tolist()
+        best = frame.score.sort(descending=True, stable=True).indices.tolist()
         room = max(1, (self.height - 3) // (LINES + 1))
-        rows = [part for row in order[:room] for part in self._row(frame, row, row == order[0])]
-        rest = [Text(f"  and {len(order) - room} more")] if len(order) > room else []
+        rows = [part for row in sorted(best[:room]) for part in self._row(frame, row, row == best[0])]
+        rest = [Text(f"  and {len(best) - room} more")] if len(best) > room else []
         return Group(Text(self.status(), style="bold", no_wrap=True, overflow="ellipsis"), *rows, *rest)
 
     def status(self) -> str:

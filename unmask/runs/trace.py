@@ -134,12 +134,20 @@ class Recorder:
         }
 
 
-def finite_values(value: Any) -> Any:
-    """For readers of strict JSON, which has no infinities: null."""
+def strict_json(value: Any) -> str:
+    """For browsers: null for an infinity, a question mark for half a surrogate pair."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(value), separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: finite_values(each) for key, each in value.items()}
+        return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [finite_values(each) for each in value]
+        return [_finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import gzip
 import html
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from unmask.errors import UnmaskError
 from unmask.report.labels import decoder_label
 from unmask.runs.record import trace_file
 from unmask.runs.store import read_run
-from unmask.runs.trace import Trace, finite_values
+from unmask.runs.trace import Trace, strict_json
 from unmask.view.assets import compose, read, script
 
 MOST = 4  # traces side by side
@@ -74,7 +73,7 @@ def trace_page(every: Sequence[Shown]) -> str:
 
 
 def _page(title: str, data: str) -> str:
-    parts = {"title": html.escape(_unicode(title)), "data": data}
+    parts = {"title": html.escape(title.encode("utf-8", "replace").decode()), "data": data}
     return compose("page.html", read("page.css"), script(start="startPage()"), parts)
 
 
@@ -88,10 +87,4 @@ def _check_same(every: Sequence[Shown]) -> None:
 
 
 def _packed(value: Any) -> str:
-    text = json.dumps(finite_values(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return base64.b64encode(gzip.compress(_unicode(text).encode(), 6, mtime=0)).decode()
-
-
-def _unicode(text: str) -> str:
-    """Half a surrogate pair cannot be encoded; it becomes a question mark."""
-    return text.encode("utf-8", "replace").decode()
+    return base64.b64encode(gzip.compress(strict_json(value).encode(), 6, mtime=0)).decode()
