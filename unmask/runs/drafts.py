@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from unmask.core import Canvas, Frame
 from unmask.core.shapes import Tokens
@@ -26,13 +27,15 @@ class Drafts:
         before = self.token.masked_fill(~new.masked, NONE)
         token = before.clone()
         for row in new.masked.any(1).nonzero()[:, 0].tolist():
-            for place, draft in told.drafts(new.tokens[row]) or told.drafts(old.tokens[row]):
-                if new.masked[row, place]:
-                    token[row, place] = draft
-        changes = (token != before).nonzero().tolist()
-        return Drafts(token), [[row, place, int(token[row, place])] for row, place in changes]
+            drafts = told.drafts(new.tokens[row]) or told.drafts(old.tokens[row])
+            if drafts is not None:
+                at, likeliest = drafts
+                masked = new.masked[row, at]
+                token[row, at[masked]] = likeliest[masked]
+        row, place = (token != before).nonzero().unbind(1)
+        return Drafts(token), torch.stack([row, place, token[row, place]], 1).tolist()
 
-    def rows(self, source: torch.Tensor) -> Drafts:
+    def rows(self, source: Tensor) -> Drafts:
         return Drafts(self.token[source])
 
 
@@ -42,21 +45,29 @@ class Told:
     def __init__(self, frame: Frame, problem: int, pad: int):
         self.frame, self.pad = frame, pad
         self._places = dict(self._texts(problem))  # a text that was asked about twice: the last time
+        self._answers: dict[int, tuple[Tensor, Tensor]] = {}
 
     def _texts(self, problem: int) -> Iterator[tuple[bytes, tuple[int, int]]]:
         for number, heard in enumerate(self.frame.heard):
+            tokens = heard.canvas.tokens[:, self.pad :].cpu()
             for row in (heard.canvas.problem == problem).nonzero()[:, 0].tolist():
-                yield _key(heard.canvas.tokens[row, self.pad :]), (number, row)
+                yield _key(tokens[row]), (number, row)
 
-    def drafts(self, text: torch.Tensor) -> list[tuple[int, int]]:
-        """(position, likeliest token) of what was asked about this text."""
+    def drafts(self, text: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The positions that were asked about in this text, and the likeliest token of each."""
         if (place := self._places.get(_key(text))) is None:
-            return []
-        heard, row = self.frame.heard[place[0]], place[1]
-        with torch.inference_mode():
-            token, _ = heard.beliefs.best
-        return list(zip((heard.at[row] - self.pad).tolist(), token[row].tolist(), strict=True))
+            return None
+        at, likeliest = self._answer(place[0])
+        return at[place[1]], likeliest[place[1]]
+
+    def _answer(self, number: int) -> tuple[Tensor, Tensor]:
+        if number not in self._answers:
+            heard = self.frame.heard[number]
+            with torch.inference_mode():
+                likeliest, _ = heard.beliefs.best
+            self._answers[number] = heard.at.cpu() - self.pad, likeliest.cpu()
+        return self._answers[number]
 
 
-def _key(tokens: torch.Tensor) -> bytes:
-    return tokens.cpu().numpy().tobytes()
+def _key(tokens: Tensor) -> bytes:
+    return tokens.numpy().tobytes()

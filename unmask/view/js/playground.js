@@ -16,12 +16,14 @@ class Playground {
     this.field("model").append(...registry.models.map((model) => h("option", { value: model.id }, model.id)));
     byId("examples").append(...EXAMPLES.map((example) => h("button", { type: "button", onclick: () => this.fill(example) }, example.name)));
     this.form.addEventListener("submit", (event) => (event.preventDefault(), this.run()));
+    this.field("model").addEventListener("change", () => this.measure(registry));
     byId("stop").addEventListener("click", () => this.stop());
     byId("link").addEventListener("click", () => this.copyLink());
     this.fill({ ...EXAMPLES[0], model: registry.models[0].id });
     this.forms[0].set(registry.default);
     this.forms[1].set(registry.default === "low-confidence" ? "search" : "low-confidence");
     this.read(location.hash);
+    this.measure(registry);
     addEventListener("hashchange", () => this.read(location.hash));
   }
 
@@ -34,12 +36,17 @@ class Playground {
     byId("fixed").open = this.field("template").value !== "";
   }
 
+  // The masks that a model writes unless told otherwise.
+  measure(registry) {
+    this.field("length").placeholder = registry.models.find((model) => model.id === this.field("model").value)?.length ?? "default";
+  }
+
   // The address holds a run: everything that is needed to repeat it.
   read(hash) {
     const values = new URLSearchParams(hash.slice(1));
     if (!values.has("prompt")) return;
     this.fill(Object.fromEntries(values));
-    this.forms[0].set(values.get("decoder") || "");
+    if (values.get("decoder")) this.forms[0].set(values.get("decoder"));
     this.forms[1].set(values.get("against") || "");
     this.say("This link holds a run: press Run to repeat it.");
   }

@@ -9,7 +9,10 @@ class RefusedError extends Error {
 
 async function ask(path, key, options = {}) {
   const headers = { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
-  const reply = await fetch(path, { ...options, headers });
+  const reply = await fetch(path, { ...options, headers }).catch((error) => {
+    if (error.name === "AbortError") throw error;
+    throw new Error("the server cannot be reached: is it still running?");
+  });
   if (reply.ok) return reply;
   const body = await reply.json().catch(() => null);
   throw new RefusedError(reply.status, body?.error?.message || `the server answered with status ${reply.status}`);
