@@ -3,7 +3,8 @@
 const LEVELS = 6; // of shading
 const GIVEN = 0, MASKED = 1, DRAFT = 2, WRITTEN = 3;
 const STATES = ["given", "masked", "draft", "written"];
-const TURNED = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u; // written from right to left
+// Written from right to left.
+const TURNED = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 const CONFIDENCE = [0.98, 0.9, 0.75, 0.5, 0.25]; // least probability of each level, from the surest
 
 function confidenceLevel(logp) {
@@ -69,7 +70,8 @@ class RowView {
     this.score = h("span", { class: "score" });
     this.bar = h("span", { class: "filled" }, h("i"));
     this.text = h("p", { class: "canvas", tabindex: 0, role: "group", dir: "auto" });
-    this.item = h("li", { class: "row" }, h("div", { class: "gutter" }, this.name, this.note, this.bar, this.score), this.text);
+    const gutter = h("div", { class: "gutter" }, this.name, this.note, this.bar, this.score);
+    this.item = h("li", { class: "row" }, gutter, this.text);
     this.cells = [];
     this.seen = new Int32Array(run.width).fill(-1); // what each cell shows: token, state and level in one number
     this.tokens = new Int32Array(run.width).fill(-2);
@@ -87,13 +89,15 @@ class RowView {
     const branched = before && frame.source.length > 1 && frame.source[index] !== index;
     this.item.classList.toggle("leads", leads);
     const ends = this.run.end !== null, done = ends && number === this.run.last;
-    const notes = [leads ? (done ? "★ the answer" : ends ? "★ becomes the answer" : "★ leads") : "", branched ? `from row ${frame.source[index] + 1}` : ""];
+    const lead = done ? "★ the answer" : ends ? "★ becomes the answer" : "★ leads";
+    const notes = [leads ? lead : "", branched ? `from row ${frame.source[index] + 1}` : ""];
     setText(this.note, notes.filter(Boolean).join(" · "));
     setText(this.score, number ? `score ${show(frame.score[index])}` : "");
   }
 
   render(row, touched, shade) {
     const { run } = this;
+    const steps = Math.max(1, run.frames.at(-1).step), shades = { confidence: 1, step: 2 }[shade] || 0;
     let masks = 0;
     for (let place = run.first; place < run.width; place++) {
       const token = row.tokens[place];
@@ -104,15 +108,16 @@ class RowView {
         [state, shown] = draft >= 0 ? [DRAFT, draft] : [MASKED, token];
       } else if (row.order[place] === 0) state = GIVEN;
       else if (shade === "confidence") level = confidenceLevel(row.logp[place]);
-      else if (shade === "step") level = clamp(Math.floor((LEVELS * (row.order[place] - 1)) / Math.max(1, run.frames.at(-1).step)), 0, LEVELS - 1);
+      else if (shade === "step") level = Math.min(LEVELS - 1, Math.floor((LEVELS * (row.order[place] - 1)) / steps));
       const now = touched.has(place) ? 1 : 0, unsure = state === WRITTEN && row.logp[place] < -0.6931 ? 1 : 0;
-      const look = (((state * LEVELS + level) * 2 + now) * 2 + unsure) * 3 + (shade === "confidence" ? 1 : shade === "step" ? 2 : 0);
+      const look = (((state * LEVELS + level) * 2 + now) * 2 + unsure) * 3 + shades;
       if (this.seen[place] === look && this.tokens[place] === shown) continue;
       this.cells[place].className = this.classes(state, level, now, unsure, shade, shown);
       this.seen[place] = look;
       if (this.tokens[place] !== shown) {
         this.tokens[place] = shown;
-        this.cells[place].textContent = state === MASKED ? MASK_SIGN : run.eos.has(shown) ? END_SIGN : tokenText(run.word(shown));
+        const word = run.eos.has(shown) ? END_SIGN : tokenText(run.word(shown));
+        this.cells[place].textContent = state === MASKED ? MASK_SIGN : word;
       }
     }
     const all = run.slots.length, share = Math.round((100 * (all - masks)) / all);
@@ -137,7 +142,8 @@ class RowView {
 
   moved(event) {
     const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 8, ArrowUp: -8 }[event.key];
-    const to = event.key === "Home" ? this.run.first : event.key === "End" ? this.run.width - 1 : by ? this.place + by : null;
+    const ends = { Home: this.run.first, End: this.run.width - 1 };
+    const to = ends[event.key] ?? (by ? this.place + by : null);
     if (to === null || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     event.stopPropagation();

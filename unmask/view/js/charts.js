@@ -8,7 +8,8 @@ class PositionMap {
     this.run = run;
     this.picture = h("canvas", { class: "map", role: "img", tabindex: -1 });
     this.words = h("p", { class: "note" });
-    this.figure = h("figure", null, h("figcaption", null, "Position × step", legendOf("map")), this.picture, this.words);
+    const caption = h("figcaption", null, "Position × step", legendOf("map"));
+    this.figure = h("figure", null, caption, this.picture, this.words);
     onDrag(this.picture, (event) => this.drag(event, seek));
   }
 
@@ -39,7 +40,8 @@ class PositionMap {
     const dx = this.picture.width / run.slots.length, dy = this.picture.height / Math.max(1, run.last);
     const since = new Map(), events = this.events();
     brush.fillStyle = color("--written");
-    const stay = (index, from, to) => brush.fillRect(index * dx, from * dy, Math.max(1, dx - (dx > 4 ? 1 : 0)), (to - from) * dy);
+    const thick = Math.max(1, dx - (dx > 4 ? 1 : 0));
+    const stay = (index, from, to) => brush.fillRect(index * dx, from * dy, thick, (to - from) * dy);
     for (const { number, place, masks } of events) {
       const index = places.get(place);
       if (since.has(index)) stay(index, since.get(index), number - 1);
@@ -58,10 +60,11 @@ class PositionMap {
         brush.strokeRect(x + 0.5 * ratio, y + 0.5 * ratio, Math.max(1, dx - 2 * ratio), Math.max(1, tall - ratio));
       } else {
         wrote++;
-        brush.fillRect(x, y, Math.max(1, dx - (dx > 4 ? 1 : 0)), tall);
+        brush.fillRect(x, y, thick, tall);
       }
     }
-    const sentence = `Each column is a position, time runs down. ${count(wrote, "write")}${again ? `, ${count(again, "position")} masked again` : ""}.`;
+    const masked = again ? `, ${count(again, "position")} masked again` : "";
+    const sentence = `Each column is a position, time runs down. ${count(wrote, "write")}${masked}.`;
     setText(this.words, sentence);
     this.picture.setAttribute("aria-label", `Position by step map. ${orderSentence(events)} ${sentence}`);
   }
@@ -77,7 +80,8 @@ function orderSentence(events) {
   for (let i = 1; i < places.length; i++) rising += places[i] > places[i - 1];
   const share = rising / Math.max(1, places.length - 1);
   if (share > 0.9) return "Positions were written almost from left to right.";
-  return share > 0.6 ? "Positions were written roughly from left to right." : "Positions were written in an order of their own.";
+  if (share > 0.6) return "Positions were written roughly from left to right.";
+  return "Positions were written in an order of their own.";
 }
 
 // Lines over the rows spent, or over steps; a cursor shows the present.
@@ -112,7 +116,10 @@ class LineChart {
     ]);
     const ends = [[0, "0", "start"], [most, `${most} ${axis.unit}`, "end"]].map(([value, text, anchor]) =>
       s("text", { x: this.x(value), y: LINE_HEIGHT - 4, class: anchor }, text));
-    const paths = lines.map(({ name, points }) => s("path", { class: `line ${name}`, d: stepped(points.map(([a, b]) => [this.x(a), y(b)]), name === "spent") }));
+    const paths = lines.map(({ name, points }) => {
+      const places = points.map(([a, b]) => [this.x(a), y(b)]);
+      return s("path", { class: `line ${name}`, d: name === "spent" ? stairs(places) : polyline(places) });
+    });
     this.picture.replaceChildren(...grid.flat(), ...ends, ...paths, this.cursor);
   }
 
@@ -123,14 +130,19 @@ class LineChart {
   }
 }
 
-function stepped(points, stairs) {
-  return points.map(([x, y], i) => (i === 0 ? `M${x.toFixed(1)},${y.toFixed(1)}` : `${stairs ? `H${x.toFixed(1)}V` : `L${x.toFixed(1)},`}${y.toFixed(1)}`)).join("");
-}
+const at = (number) => number.toFixed(1);
+const polyline = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${at(x)},${at(y)}`).join("");
+const stairs = (points) => points.map(([x, y], i) => (i ? `H${at(x)}V${at(y)}` : `M${at(x)},${at(y)}`)).join("");
 
 function legendOf(kind) {
   const entries = {
-    map: [["swatch written-later", "written"], ["swatch written-now", "just written"], ["swatch again-box", "masked again"]],
+    map: [
+      ["swatch written-later", "written"],
+      ["swatch written-now", "just written"],
+      ["swatch again-box", "masked again"],
+    ],
     confidence: [["stroke mean", "mean"], ["stroke least", "least"]],
   }[kind];
-  return h("span", { class: "legend" }, ...entries.map(([name, text]) => h("span", null, h("i", { class: name }), text)));
+  const keys = entries.map(([name, text]) => h("span", null, h("i", { class: name }), text));
+  return h("span", { class: "legend" }, ...keys);
 }

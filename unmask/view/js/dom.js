@@ -17,7 +17,8 @@ const h = (tag, properties, ...children) => fill(document.createElement(tag), pr
 const s = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
 const byId = (id) => document.getElementById(id);
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
-const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+const plural = (noun) => noun + (noun.endsWith("ch") ? "es" : "s");
+const count = (number, noun) => `${number.toLocaleString("en")} ${number === 1 ? noun : plural(noun)}`;
 
 function show(number, digits = 2) {
   if (typeof number !== "number" || !Number.isFinite(number)) return "−∞";

@@ -53,7 +53,8 @@ async function startPage() {
   byId("headline").replaceChildren(...runs.map((run) => h("span", null, runSentence(run))));
   setText(byId("prompt"), visible(runs[0].header.prompt));
   byId("facts").replaceChildren(...runs.flatMap(({ header, end }) => [h("dt", null, header.decoder),
-    h("dd", null, `model ${header.model}, seed ${header.seed}, ${count(end.cost.rows, "row")} asked, ${end.cost.distinct} computed`)]));
+    h("dd", null, [`model ${header.model}`, `seed ${header.seed}`, `${count(end.cost.rows, "row")} asked`,
+      `${end.cost.distinct} computed`].join(", "))]));
   byId("stage").replaceChildren(viewer.element);
   listen(() => viewer);
   const wanted = /^#step=(\d+)$/.exec(location.hash);

@@ -3,7 +3,10 @@
 const EXAMPLES = [
   { name: "reach 88", prompt: "Numbers: [58, 85, 76, 39]\nTarget: 88", kind: "chat", length: "64", template: "" },
   { name: "reach 94", prompt: "Numbers: [87, 28, 35]\nTarget: 94", kind: "chat", length: "48", template: "" },
-  { name: "fixed words", prompt: "Numbers: [87, 28, 35]\nTarget: 94", kind: "chat", length: "", template: "<mask:17>\n<answer><mask:8></answer>" },
+  {
+    name: "fixed words", prompt: "Numbers: [87, 28, 35]\nTarget: 94", kind: "chat", length: "",
+    template: "<mask:17>\n<answer><mask:8></answer>",
+  },
 ];
 const FIELDS = ["prompt", "model", "kind", "length", "seed", "template"];
 
@@ -14,7 +17,8 @@ class Playground {
     this.viewer = null;
     this.stopping = null;
     this.field("model").append(...registry.models.map((model) => h("option", { value: model.id }, model.id)));
-    byId("examples").append(...EXAMPLES.map((example) => h("button", { type: "button", onclick: () => this.fill(example) }, example.name)));
+    const link = (example) => h("button", { type: "button", onclick: () => this.fill(example) }, example.name);
+    byId("examples").append(...EXAMPLES.map(link));
     this.form.addEventListener("submit", (event) => (event.preventDefault(), this.run()));
     this.field("model").addEventListener("change", () => this.measure(registry));
     byId("stop").addEventListener("click", () => this.stop());
@@ -38,7 +42,8 @@ class Playground {
 
   // The masks that a model writes unless told otherwise.
   measure(registry) {
-    this.field("length").placeholder = registry.models.find((model) => model.id === this.field("model").value)?.length ?? "default";
+    const chosen = registry.models.find((model) => model.id === this.field("model").value);
+    this.field("length").placeholder = chosen?.length ?? "default";
   }
 
   // The address holds a run: everything that is needed to repeat it.
@@ -68,8 +73,10 @@ class Playground {
   }
 
   body(decoder) {
-    const value = (name) => this.field(name).value, number = (name) => (value(name) === "" ? {} : { [name]: Number(value(name)) });
-    const prompt = value("kind") === "chat" ? { messages: [{ role: "user", content: value("prompt") }] } : { prompt: value("prompt") };
+    const value = (name) => this.field(name).value;
+    const number = (name) => (value(name) === "" ? {} : { [name]: Number(value(name)) });
+    const chat = { messages: [{ role: "user", content: value("prompt") }] };
+    const prompt = value("kind") === "chat" ? chat : { prompt: value("prompt") };
     const template = value("template") ? { template: value("template") } : {};
     return { model: value("model"), decoder, ...prompt, ...number("length"), ...number("seed"), ...template };
   }
@@ -81,11 +88,13 @@ class Playground {
   async run() {
     this.stop();
     history.replaceState(null, "", this.address);
-    const specs = this.forms.map((form) => form.value).filter(Boolean), stopping = (this.stopping = new AbortController());
+    const specs = this.forms.map((form) => form.value).filter(Boolean), stopping = new AbortController();
+    this.stopping = stopping;
     const race = (this.race = new Race(specs, (viewer) => this.show(viewer)));
     this.begin();
     try {
-      await Promise.all(specs.map((spec, index) => follow(this.body(spec), byId("key").value, stopping.signal, (event, data) => race.told(index, event, data))));
+      const key = byId("key").value, told = (index) => (event, data) => race.told(index, event, data);
+      await Promise.all(specs.map((spec, index) => follow(this.body(spec), key, stopping.signal, told(index))));
       if (this.race === race) this.say("Done.");
     } catch (error) {
       if (this.race === race) this.trouble(error, stopping);
@@ -123,7 +132,8 @@ class Playground {
   async savePage(race, traces) {
     const template = await (await ask("page.html", byId("key").value)).text();
     const data = await pack(traces.map((lines, index) => ({ label: race.runs[index].label, grade: null, lines })));
-    save("trace.html", "text/html", template.replace('type="application/octet-stream"><', () => `type="application/octet-stream">${data}<`));
+    const place = 'type="application/octet-stream"><';
+    save("trace.html", "text/html", template.replace(place, () => `${place.slice(0, -1)}${data}<`));
   }
 
   show(viewer) {
@@ -186,6 +196,14 @@ async function startPlayground() {
     setText(byId("trouble"), "");
     document.documentElement.dataset.ready = "true";
   };
+  const unlock = async () => {
+    if (playground) return;
+    try {
+      begin(await registry());
+    } catch (error) {
+      setText(byId("trouble"), error.message);
+    }
+  };
   try {
     begin(await registry());
   } catch (error) {
@@ -193,7 +211,7 @@ async function startPlayground() {
     if (error.status !== 401) throw error;
     byId("key-field").hidden = false;
     byId("key").focus();
-    byId("key").addEventListener("change", async () => playground || begin(await registry().catch((again) => (setText(byId("trouble"), again.message), Promise.reject(again)))));
+    byId("key").addEventListener("change", unlock);
     document.documentElement.dataset.ready = "locked";
   }
 }

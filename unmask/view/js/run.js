@@ -9,7 +9,8 @@ class Row {
 
   static blank(tokens) {
     const width = tokens.length;
-    return new Row(Int32Array.from(tokens), new Int32Array(width), new Float32Array(width), new Int32Array(width).fill(-1));
+    const drafts = new Int32Array(width).fill(-1);
+    return new Row(Int32Array.from(tokens), new Int32Array(width), new Float32Array(width), drafts);
   }
 
   copy() {
@@ -78,7 +79,7 @@ class Run {
       for (const frame of this.frames) frame.rows = Math.round(frame.rows * scale);
     }
     const lineage = [end.chosen];
-    for (let number = this.frames.length - 1; number > 0; number--) lineage.push(this.frames[number].source[lineage.at(-1)]);
+    for (let number = this.last; number > 0; number--) lineage.push(this.frames[number].source[lineage.at(-1)]);
     this.lineage = lineage.reverse(); // at each frame, the row that becomes the answer
     this.answers = new Set(this.lineage.map((row, number) => this.frames[number].thread[row]));
   }
@@ -154,7 +155,8 @@ class Frame {
   idle(before) {
     const same = (a, b) => a.length === b.length && a.every((value, index) => value === b[index]);
     const still = same(this.source, before.source.map((_, row) => row)) && same(this.score, before.score);
-    return still && !this.writes.length && !this.drafts.length && !this.branch && (this.rows === undefined || this.rows === before.rows);
+    const free = this.rows === undefined || this.rows === before.rows;
+    return still && free && !this.writes.length && !this.drafts.length && !this.branch;
   }
 
   applied(rows, run) {

@@ -19,7 +19,8 @@ function workSentence(run) {
   const finals = run.frames.at(-1).thread.length, rounds = repairRounds(run).length;
   const steps = run.frames.at(-1).step;
   let work = `wrote ${count(run.slots.length, "position")} in ${count(steps, "step")}`;
-  if (candidates) work = `weighed ${count(candidates, "candidate")} in ${count(run.searches.length, "search").replace("searchs", "searches")} and kept ${kept}`;
+  const searches = count(run.searches.length, "search");
+  if (candidates) work = `weighed ${count(candidates, "candidate")} in ${searches} and kept ${kept}`;
   else if (run.threads.length > finals) work = `wrote ${count(run.threads.length, "text")} and kept ${finals}`;
   else if (run.threads.length > 1) work = `wrote ${count(run.threads.length, "text")}`;
   if (rounds) work += `, then masked words again in ${count(rounds, "round")}`;
@@ -28,7 +29,8 @@ function workSentence(run) {
 
 // The headline of one run.
 function runSentence(run) {
-  if (!run.end) return `${run.label} is writing: step ${run.frames.at(-1).step}, ${count(run.frames.at(-1).rows, "row")}.`;
+  const last = run.frames.at(-1);
+  if (!run.end) return `${run.label} is writing: step ${last.step}, ${count(last.rows, "row")}.`;
   const grade = gradeOf(run), verdict = grade ? (grade.right ? " is right" : " is wrong") : "";
   const answer = verdict ? `its answer ${briefAnswer(run)}${verdict}` : `its answer is ${briefAnswer(run)}`;
   return `${run.label} ${workSentence(run)}; ${answer}. ${count(run.end.cost.rows, "row")}.`;

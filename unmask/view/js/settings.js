@@ -18,7 +18,10 @@ function parseSpec(spec) {
       start = i + 1;
     }
   }
-  const settings = parts.filter((part) => part.includes("=")).map((part) => [part.slice(0, part.indexOf("=")).trim().replaceAll("_", "-"), part.slice(part.indexOf("=") + 1).trim()]);
+  const settings = parts.filter((part) => part.includes("=")).map((part) => {
+    const place = part.indexOf("=");
+    return [part.slice(0, place).trim().replaceAll("_", "-"), part.slice(place + 1).trim()];
+  });
   return { name: match[1], settings: Object.fromEntries(settings) };
 }
 
@@ -26,9 +29,12 @@ class DecoderForm {
   constructor(place, registry, optional) {
     Object.assign(this, { place, registry });
     const names = registry.decoders.map((entry) => h("option", { value: entry.name }, entry.name));
-    this.choice = h("select", { "aria-label": `${place.querySelector("legend").textContent}: decoder`, onchange: () => this.rebuild({}) }, optional ? h("option", { value: "" }, "nothing: one decoder alone") : null, ...names);
+    const title = place.querySelector("legend").textContent;
+    const none = optional ? h("option", { value: "" }, "nothing: one decoder alone") : null;
+    this.choice = h("select", { "aria-label": `${title}: decoder`, onchange: () => this.rebuild({}) }, none, ...names);
     this.summary = h("p", { class: "summary" });
-    this.spec = h("input", { class: "spec", spellcheck: "false", "aria-label": `${place.querySelector("legend").textContent}: spec`, onchange: () => this.set(this.spec.value) });
+    const typed = () => this.set(this.spec.value);
+    this.spec = h("input", { class: "spec", spellcheck: "false", "aria-label": `${title}: spec`, onchange: typed });
     this.fields = h("div", { class: "settings" });
     this.details = h("details", null, h("summary", null, "Settings"), this.fields);
     place.append(this.choice, this.spec, this.summary, this.details);
@@ -53,8 +59,10 @@ class DecoderForm {
     const entry = this.entry(this.choice.value);
     this.spec.hidden = this.details.hidden = !entry;
     setText(this.summary, entry ? entry.summary : "");
-    this.inputs = entry ? entry.settings.map((setting) => [setting, this.input(setting, settings[setting.name] ?? "")]) : [];
-    this.fields.replaceChildren(...this.inputs.map(([setting, input]) => h("label", { title: setting.meaning }, setting.name, input)));
+    const made = (setting) => [setting, this.input(setting, settings[setting.name] ?? "")];
+    this.inputs = entry ? entry.settings.map(made) : [];
+    this.fields.replaceChildren(...this.inputs.map(([setting, input]) =>
+      h("label", { title: setting.meaning }, setting.name, input, input.names)));
     this.write();
   }
 
@@ -62,13 +70,15 @@ class DecoderForm {
     const properties = { title: setting.meaning, oninput: () => this.write(), value };
     const kinds = setting.type.split(" | ").filter((kind) => kind !== "none");
     const options = kinds[0] === "bool" ? ["true", "false"] : kinds.length > 1 ? kinds : this.known(kinds[0]);
-    if (kinds[0] === "int" || kinds[0] === "float") return h("input", { ...properties, type: "number", step: kinds[0] === "int" ? 1 : "any", placeholder: setting.default });
+    const number = { int: 1, float: "any" }[kinds[0]];
+    if (number) return h("input", { ...properties, type: "number", step: number, placeholder: setting.default });
     if (options && kinds[0] !== "Decoder" && kinds[0] !== "Likelihood") {
-      return h("select", { ...properties, onchange: () => this.write() }, h("option", { value: "" }, `${setting.default} (default)`), ...options.map((name) => h("option", { value: name, selected: name === value }, name)));
+      const choices = options.map((name) => h("option", { value: name, selected: name === value }, name));
+      return h("select", properties, h("option", { value: "" }, `${setting.default} (default)`), ...choices);
     }
     const list = newId("names"), names = options || [];
     const input = h("input", { ...properties, list, placeholder: setting.default, spellcheck: "false" });
-    input.append(h("datalist", { id: list }, ...names.map((name) => h("option", { value: name }))));
+    input.names = h("datalist", { id: list }, ...names.map((name) => h("option", { value: name })));
     return input;
   }
 
@@ -78,7 +88,8 @@ class DecoderForm {
   }
 
   write() {
-    const given = this.inputs.filter(([, input]) => input.value !== "").map(([setting, input]) => `${setting.name}=${input.value}`);
+    const given = this.inputs.filter(([, input]) => input.value !== "")
+      .map(([setting, input]) => `${setting.name}=${input.value}`);
     this.spec.value = given.length ? `${this.choice.value}(${given.join(", ")})` : this.choice.value;
   }
 }

@@ -21,8 +21,12 @@ class Tree {
     this.run = run;
     this.picture = s("svg", { class: "tree", role: "img" });
     this.cursor = s("line", { class: "cursor" });
-    this.figure = h("figure", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The tree of rows" }, this.picture);
-    onDrag(this.picture, (event) => seekRows(clamp((event.clientX - this.picture.getBoundingClientRect().left - 8) / this.scale, 0, this.most)));
+    const region = { class: "scroll", tabindex: 0, role: "region", "aria-label": "The tree of rows" };
+    this.figure = h("figure", region, this.picture);
+    onDrag(this.picture, (event) => {
+      const x = event.clientX - this.picture.getBoundingClientRect().left - 8;
+      seekRows(clamp(x / this.scale, 0, this.most));
+    });
   }
 
   draw(most) {
@@ -53,12 +57,15 @@ class Tree {
   thread(thread) {
     const { run } = this, ended = thread.last < run.last, final = !ended && run.end !== null;
     const y = this.y(thread.number), born = this.x(thread.born), until = this.x(thread.last);
-    const path = s("path", { class: `lane ${ended ? "pruned" : "alive"}`, d: `${this.start(thread)}H${Math.max(until, born)}` });
+    const kind = ended ? "pruned" : "alive", end = Math.max(until, born);
+    const path = s("path", { class: `lane ${kind}`, d: `${this.start(thread)}H${end}` });
     const last = run.frames[thread.last], row = last.thread.indexOf(thread.number);
     const chosen = final && row === run.end.chosen;
-    const sign = s("text", { class: `sign ${chosen ? "answer" : ended ? "pruned" : "alive"}`, x: Math.max(until, born), y: y + 4 }, chosen ? "★" : ended ? "×" : "●");
-    const words = chosen ? `answer ${show(last.score[row])}` : final ? `kept ${show(last.score[row])}` : ended ? "" : `row ${row + 1}`;
-    const label = s("text", { class: "name", x: Math.max(until, born) + 10, y: y + 4 }, words);
+    const mark = chosen ? "★" : ended ? "×" : "●";
+    const sign = s("text", { class: `sign ${chosen ? "answer" : kind}`, x: end, y: y + 4 }, mark);
+    const score = show(last.score[row]), fate = final ? `kept ${score}` : ended ? "" : `row ${row + 1}`;
+    const words = chosen ? `answer ${score}` : fate;
+    const label = s("text", { class: "name", x: end + 10, y: y + 4 }, words);
     return [path, sign, label];
   }
 
@@ -66,7 +73,8 @@ class Tree {
   start(thread) {
     const y = this.y(thread.number);
     if (thread.parent === null) return `M8,${y}`;
-    const from = this.x(thread.born - 1), above = this.y(thread.parent), to = Math.max(this.x(thread.born), from + 6), middle = (from + to) / 2;
+    const from = this.x(thread.born - 1), above = this.y(thread.parent);
+    const to = Math.max(this.x(thread.born), from + 6), middle = (from + to) / 2;
     return `M${from},${above}C${middle},${above} ${middle},${y} ${to},${y}`;
   }
 
@@ -75,7 +83,8 @@ class Tree {
     const { run } = this, threads = (run.lineage || []).map((row, number) => run.frames[number].thread[row]);
     const parts = threads.map((thread, number) => {
       const enters = number && thread !== threads[number - 1];
-      return `${number === 0 ? `M8,${this.y(thread)}` : enters ? this.start(run.threads[thread]) : ""}H${this.x(number)}`;
+      const start = number === 0 ? `M8,${this.y(thread)}` : enters ? this.start(run.threads[thread]) : "";
+      return `${start}H${this.x(number)}`;
     });
     return [s("path", { class: "lane answer", d: parts.join("") || "M0,0" })];
   }
@@ -88,7 +97,8 @@ class Tree {
       if (!kept) losers.set(branch.parent[index], (losers.get(branch.parent[index]) || 0) + 1);
     });
     for (const [row, lost] of losers) {
-      const x = this.x(number - 1), y = this.y(before.thread[row]), reach = Math.min(14, Math.max(5, this.x(number) - x));
+      const x = this.x(number - 1), y = this.y(before.thread[row]);
+      const reach = Math.min(14, Math.max(5, this.x(number) - x));
       for (let i = 0; i < Math.min(lost, 6); i++) {
         const dy = (i - (Math.min(lost, 6) - 1) / 2) * 4;
         marks.push(s("path", { class: "stub", d: `M${x},${y}L${x + reach},${y + dy}` }));
@@ -115,6 +125,8 @@ class Tree {
 function treeSentence(run) {
   const ended = run.threads.filter((thread) => thread.last < run.last).length;
   const candidates = run.searches.reduce((sum, number) => sum + run.frames[number].branch.parent.length, 0);
-  const searches = candidates ? ` ${count(run.searches.length, "search")} weighed ${count(candidates, "candidate")}.` : "";
-  return `Tree of rows: ${count(run.threads.length, "row")} lived, ${ended} of them were pruned.${searches} The tables below list them.`;
+  const weighed = `${count(run.searches.length, "search")} weighed ${count(candidates, "candidate")}`;
+  const searches = candidates ? ` ${weighed}.` : "";
+  const lived = `${count(run.threads.length, "row")} lived, ${ended} of them were pruned`;
+  return `Tree of rows: ${lived}.${searches} The tables below list them.`;
 }

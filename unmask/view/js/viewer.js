@@ -1,5 +1,9 @@
 // Runs seen through time: their canvases side by side at equal rows, charts, the tree, branches and repairs.
 
+const LEGEND = [
+  ["given", "given"], ["masked", "masked"], ["draft", "draft"], ["written c0", "written"],
+  ["written c0 new", "just written"], ["masked again", "masked again"], ["written c4 unsure", "below 50%"],
+];
 const REST = 90; // milliseconds without a change
 
 class Viewer {
@@ -10,7 +14,9 @@ class Viewer {
     this.player = new Player((tick, person) => this.render(tick, person));
     this.panels = runs.map((run) => new Panel(run, this));
     this.inspector = h("p", { class: "inspector", role: "status" }, "Choose a token to read its history.");
-    this.element = h("div", { class: "viewer" }, this.tools(), h("div", { class: runs.length > 1 ? "panels two" : "panels" }, ...this.panels.map((panel) => panel.element)),
+    const articles = this.panels.map((panel) => panel.element);
+    const panels = h("div", { class: runs.length > 1 ? "panels two" : "panels" }, ...articles);
+    this.element = h("div", { class: "viewer" }, this.tools(), panels,
       ...this.panels.map((panel) => panel.more), this.player.bar);
     this.refresh();
   }
@@ -18,12 +24,15 @@ class Viewer {
   tools() {
     const shade = h("select", { onchange: () => ((this.shade = shade.value), this.render(this.player.tick, false)) },
       ...["confidence", "step", "nothing"].map((name) => h("option", { value: name }, name)));
-    const legend = [["given", "given"], ["masked", "masked"], ["draft", "draft"], ["written c0", "written"], ["written c0 new", "just written"], ["masked again", "masked again"], ["written c4 unsure", "below 50%"]];
+    const drafts = this.runs.some((run) => run.frames.some((frame) => frame.drafts.length) || !run.end);
+    const legend = LEGEND.filter(([name]) => name !== "draft" || drafts);
     const signs = { masked: MASK_SIGN, "masked again": MASK_SIGN };
     const equal = this.runs.length > 1 ? h("p", { class: "equal" }, "All at equal rows spent.") : null;
     return h("div", { class: "tools" }, equal, h("label", null, "Shade by ", shade),
-      h("ul", { class: "key", "aria-label": "Legend" }, ...legend.filter(([name]) => name !== "draft" || this.runs.some((run) => run.frames.some((frame) => frame.drafts.length)))
-        .map(([name, text]) => h("li", null, h("span", { class: `canvas ${name}` }, signs[name] || "word"), text))), this.inspector);
+      h("ul", { class: "key", "aria-label": "Legend" },
+        ...legend.map(([name, text]) =>
+          h("li", null, h("span", { class: `canvas ${name}` }, signs[name] || "word"), text))),
+      this.inspector);
   }
 
   // After lines have been added.
@@ -81,7 +90,8 @@ class Viewer {
     for (const each of this.panels) each.point(each === panel ? row : -1, place);
     const told = tokenHistory(panel.run, panel.number, row, place);
     const given = panel.run.blank[place] === panel.run.mask ? "still a mask" : "given";
-    setText(this.inspector, `Row ${row + 1}, position ${place - panel.run.first + 1}: ${told.length ? told.join("; ") : given}.`);
+    const where = `Row ${row + 1}, position ${place - panel.run.first + 1}`;
+    setText(this.inspector, `${where}: ${told.length ? told.join("; ") : given}.`);
   }
 }
 
@@ -94,18 +104,23 @@ class Panel {
     this.badge = h("p", { class: "badge" });
     this.canvases = new Canvases(run, (row, place) => viewer.pick(this, row, place));
     this.map = new PositionMap(run, seek);
-    this.confidence = new LineChart("Confidence of what each step wrote", "confidence", (value) => seek(Math.round(value)));
+    const title = "Confidence of what each step wrote";
+    this.confidence = new LineChart(title, "confidence", (value) => seek(Math.round(value)));
     this.cost = new LineChart("Rows spent", null, (value) => seek(Math.round(value)));
     this.tree = new Tree(run, (rows) => viewer.seekRows(rows));
     this.branches = new Branches(run);
     this.rounds = h("ol", { class: "rounds" });
     this.final = h("div", { class: "final" });
     const of = viewer.runs.length > 1 ? `: ${run.label}` : "";
-    this.search = h("section", { hidden: true }, h("h3", null, `Branches${of}`), h("p", { class: "note" }, "From left to right by rows spent: ★ the answer, ● kept, × pruned, ↺ masked again."), this.tree.figure, this.branches.element);
+    this.search = h("section", { hidden: true }, h("h3", null, `Branches${of}`),
+      h("p", { class: "note" }, "From left to right by rows spent: ★ the answer, ● kept, × pruned, ↺ masked again."),
+      this.tree.figure, this.branches.element);
     this.repair = h("section", { hidden: true }, h("h3", null, `Repairs${of}`), this.rounds);
     this.more = h("div", { class: "panel more" }, this.search, this.repair);
-    this.element = h("article", { class: "panel", "aria-labelledby": id }, h("header", null, this.title, this.badge), this.final, this.canvases.list,
-      h("section", { class: "charts" }, h("h3", { class: "unseen" }, "Charts"), this.map.figure, this.confidence.figure, this.cost.figure));
+    const charts = h("section", { class: "charts" }, h("h3", { class: "unseen" }, "Charts"),
+      this.map.figure, this.confidence.figure, this.cost.figure);
+    this.element = h("article", { class: "panel", "aria-labelledby": id },
+      h("header", null, this.title, this.badge), this.final, this.canvases.list, charts);
   }
 
   refresh(most) {
@@ -120,8 +135,11 @@ class Panel {
 
   conclude() {
     const { run } = this, grade = gradeOf(run), rounds = repairRounds(run);
-    const verdict = grade ? h("b", { class: grade.right ? "right" : "wrong" }, grade.right ? "✓ right" : "✗ wrong") : null;
-    this.final.replaceChildren(h("p", { class: "answer", dir: "auto" }, h("span", { class: "note" }, "Answer "), visible(run.end.texts[run.end.chosen]).trim().replaceAll("\n", " ↵ ") || "(nothing)", verdict));
+    const answer = visible(run.end.texts[run.end.chosen]).trim().replaceAll("\n", " ↵ ") || "(nothing)";
+    const name = grade && grade.right ? "right" : "wrong";
+    const verdict = grade ? h("b", { class: name }, grade.right ? "✓ right" : "✗ wrong") : null;
+    const note = h("span", { class: "note" }, "Answer ");
+    this.final.replaceChildren(h("p", { class: "answer", dir: "auto" }, note, answer, verdict));
     this.repair.hidden = !rounds.length;
     this.rounds.replaceChildren(...rounds.map(roundItem));
   }
@@ -134,11 +152,12 @@ class Panel {
     if (!this.search.hidden) this.tree.draw(this.most);
     const points = (name) => frames.flatMap((frame, number) => (frame[name] === null ? [] : [[number, frame[name]]]));
     const least = Math.min(1, ...points("least").map((point) => point[1]));
-    this.confidence.draw([{ name: "mean", points: points("mean") }, { name: "least", points: points("least") }], run.last, 1,
-      { unit: `${run.beat}s`, ticks: [[0, "0%"], [0.5, "50%"], [1, "100%"]] }, `Mean and least probability of the tokens written at each step; the least of all is ${percent(least)}.`);
+    const lines = ["mean", "least"].map((name) => ({ name, points: points(name) })), unit = `${run.beat}s`;
+    this.confidence.draw(lines, run.last, 1, { unit, ticks: [[0, "0%"], [0.5, "50%"], [1, "100%"]] },
+      `Mean and least probability of the tokens written at each step; the least of all is ${percent(least)}.`);
     const top = Math.max(1, this.most), half = Math.round(top / 2);
     this.cost.draw([{ name: "spent", points: frames.map((frame, number) => [number, frame.rows]) }], run.last, top,
-      { unit: `${run.beat}s`, ticks: [[0, "0"], [half, `${half}`], [top, `${top}`]] }, `Rows spent by step: ${frames.at(-1).rows} in all.`);
+      { unit, ticks: [[0, "0"], [half, `${half}`], [top, `${top}`]] }, `Rows spent: ${frames.at(-1).rows} in all.`);
   }
 
   render(number, shade, rows) {
@@ -151,7 +170,10 @@ class Panel {
     this.cost.render(number);
     if (!this.search.hidden) this.tree.render(Math.min(rows, this.run.frames.at(-1).rows));
     const grade = done ? gradeOf(this.run) : null;
-    setText(this.badge, `${count(frame.rows, "row")} · ${count(frame.source.length, "text")}${done ? " · done" : ""}${grade ? (grade.right ? " · ✓ right" : " · ✗ wrong") : ""}`);
+    const facts = [count(frame.rows, "row"), count(frame.source.length, "text")];
+    if (done) facts.push("done");
+    if (grade) facts.push(grade.right ? "✓ right" : "✗ wrong");
+    setText(this.badge, facts.join(" · "));
     this.element.classList.toggle("done", Boolean(done));
     this.final.classList.toggle("later", !done);
   }

@@ -1,14 +1,16 @@
 // Tokens as a reader can see them, and two texts compared word by word.
 
 const MASK_SIGN = "░", END_SIGN = "∎";
-const UNSEEN = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const UNSEEN =
+  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
 // Control characters, marks of direction and other invisible ones by their signs or numbers.
 function visible(text) {
   return text.replace(UNSEEN, (sign) => {
     const code = sign.codePointAt(0);
     if (sign === "\t") return "⇥";
-    return code < 32 ? String.fromCodePoint(0x2400 + code) : `‹U+${code.toString(16).toUpperCase().padStart(4, "0")}›`;
+    if (code < 32) return String.fromCodePoint(0x2400 + code);
+    return `‹U+${code.toString(16).toUpperCase().padStart(4, "0")}›`;
   });
 }
 
@@ -38,7 +40,8 @@ function compareWords(first, second) {
 
 // By their longest common sequence; very long texts are not aligned but replaced.
 function longest(a, b) {
-  if (a.length * b.length > 4e6) return [...a.map((word) => [word, true, false]), ...b.map((word) => [word, false, true])];
+  const first = (word) => [word, true, false], second = (word) => [word, false, true];
+  if (a.length * b.length > 4e6) return [...a.map(first), ...b.map(second)];
   const wide = b.length + 1, table = new Uint16Array((a.length + 1) * wide);
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
@@ -50,8 +53,9 @@ function longest(a, b) {
   let i = 0, j = 0;
   while (i < a.length || j < b.length) {
     if (i < a.length && j < b.length && a[i] === b[j]) result.push([a[i++], true, true]), j++;
-    else if (j >= b.length || (i < a.length && table[(i + 1) * wide + j] >= table[i * wide + j + 1])) result.push([a[i++], true, false]);
-    else result.push([b[j++], false, true]);
+    else if (j >= b.length || (i < a.length && table[(i + 1) * wide + j] >= table[i * wide + j + 1])) {
+      result.push(first(a[i++]));
+    } else result.push(second(b[j++]));
   }
   return result;
 }
@@ -64,5 +68,6 @@ function comparedSide(words, side) {
     if (last && last.alone === alone) last.text += entry[0];
     else parts.push({ alone, text: entry[0] });
   }
-  return parts.map((part) => (part.alone ? h("mark", { class: side === 1 ? "first" : "second" }, part.text) : part.text));
+  const name = side === 1 ? "first" : "second";
+  return parts.map((part) => (part.alone ? h("mark", { class: name }, part.text) : part.text));
 }
