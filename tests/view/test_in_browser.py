@@ -161,6 +161,17 @@ def test_hostile_texts_are_text(tmp_path: Path, tab):
     opened.check()
 
 
+def test_a_finger_seeks_on_a_phone(tmp_path: Path, tab):
+    opened = tab(width=360, height=740, has_touch=True, is_mobile=True)
+    page = opened.open(written(tmp_path, traced("low-confidence(steps=12)")))
+    last = page.locator(".player input").input_value()
+    page.locator("canvas.map").tap(position={"x": 50, "y": 75})
+    assert page.locator(".player input").input_value() == "6" != last
+    page.get_by_role("button", name="Step on").tap()
+    assert page.locator(".player input").input_value() == "7"
+    opened.check()
+
+
 def test_an_older_trace_plays_with_estimated_rows(tmp_path: Path, tab):
     trace = older(traced("ots(beams=2, block=6)"))
     opened = tab()
@@ -211,7 +222,8 @@ def test_ten_megabytes_of_trace_play_and_a_step_touches_only_what_it_changed(tmp
 def test_paper_has_no_buttons(tmp_path: Path, tab):
     opened = tab()
     page = opened.open(written(tmp_path, traced("ots(beams=2, block=6)")))
-    page.emulate_media(media="print")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 33, 41)"
     assert not page.locator(".player").is_visible()
     assert page.locator(".row.leads .canvas").is_visible()
     opened.check()

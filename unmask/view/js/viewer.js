@@ -4,6 +4,15 @@ const LEGEND = [
   ["given", "given"], ["masked", "masked"], ["draft", "draft"], ["written c0", "written"],
   ["written c0 new", "just written"], ["masked again", "masked again"], ["written c4 unsure", "below 50%"],
 ];
+
+// What the shades mean, in words at both ends.
+function scaleOf(shade) {
+  const ends = { confidence: ["sure", "unsure"], step: ["first", "last"] }[shade];
+  if (!ends) return [];
+  const shades = Array.from({ length: LEVELS }, (_, level) => h("i", { class: `${shade[0]}${level}` }));
+  return [ends[0], h("span", { "aria-hidden": "true" }, ...shades), ends[1]];
+}
+
 const REST = 90; // milliseconds without a change
 
 class Viewer {
@@ -22,13 +31,25 @@ class Viewer {
   }
 
   tools() {
-    const shade = h("select", { onchange: () => ((this.shade = shade.value), this.render(this.player.tick, false)) },
+    const scale = h("p", { class: "scale" });
+    const choose = () => {
+      this.shade = shade.value;
+      scale.replaceChildren(...scaleOf(this.shade));
+      this.render(this.player.tick, false);
+    };
+    scale.append(...scaleOf(this.shade));
+    const shade = h("select", { onchange: choose },
       ...["confidence", "step", "nothing"].map((name) => h("option", { value: name }, name)));
-    const drafts = this.runs.some((run) => run.frames.some((frame) => frame.drafts.length) || !run.end);
-    const legend = LEGEND.filter(([name]) => name !== "draft" || drafts);
+    const seen = (test) => this.runs.some((run) => !run.end || run.frames.some(test));
+    const some = {
+      given: this.runs.some((run) => run.first === 0),
+      draft: seen((frame) => frame.drafts.length),
+      "masked again": seen((frame) => frame.remasked),
+    };
+    const legend = LEGEND.filter(([name]) => some[name] ?? true);
     const signs = { masked: MASK_SIGN, "masked again": MASK_SIGN };
     const equal = this.runs.length > 1 ? h("p", { class: "equal" }, "All at equal rows spent.") : null;
-    return h("div", { class: "tools" }, equal, h("label", null, "Shade by ", shade),
+    return h("div", { class: "tools" }, equal, h("label", null, "Shade by ", shade), scale,
       h("ul", { class: "key", "aria-label": "Legend" },
         ...legend.map(([name, text]) =>
           h("li", null, h("span", { class: `canvas ${name}` }, signs[name] || "word"), text))),
