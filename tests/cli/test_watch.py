@@ -12,9 +12,9 @@ from unmask.cli.watch import Board, watched
 def test_a_line_per_step_where_there_is_no_terminal(command):
     words = ["generate", "abc", "-m", "toy-chain", "-l", "6", "-d", "ots(beams=2, block=3)"]
     _, plain, _ = command(*words)
-    code, printed, told = command(*words, "--watch")
+    code, printed, error = command(*words, "--watch")
     assert (code, printed) == (0, plain)
-    lines = told.splitlines()
+    lines = error.splitlines()
     assert len(lines) == 3
     assert lines[0].startswith("step 1 · 2 rows alive · 0 pruned · 2 rows spent · ")
     assert "8 candidates" in lines[-1]

@@ -187,9 +187,9 @@ def test_axe_finds_no_serious_violation_in_the_playground(width: int, scheme: st
     choose(page, "order-token-search(beams=2, block=8)", "repair")
     run(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    found = Axe().run(page).response["violations"]
+    violations = Axe().run(page).response["violations"]
     serious = [
-        (each["id"], each["nodes"][0]["html"][:150]) for each in found if each["impact"] in ("serious", "critical")
+        (each["id"], each["nodes"][0]["html"][:150]) for each in violations if each["impact"] in ("serious", "critical")
     ]
     assert not serious
     assert not opened.complaints

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from unmask.core import Branch, Canvas, Frame
 from unmask.errors import UnmaskError
-from unmask.runs.drafts import Drafts, Told
+from unmask.runs.drafts import Answers, Drafts
 from unmask.runs.files import read_json_lines, write_whole
 
 FORMAT, VERSION = "unmask-trace", 1
@@ -101,8 +101,8 @@ class Recorder:
         line["score"] = frame.score[rows].tolist()
         if frame.spent is not None:
             line["rows"] = int(frame.spent[problem])
-        before, told = self.drafts.rows(source), Told(frame, problem, pad)
-        self.drafts, line["drafts"] = before.after(self.now.rows(source), canvas, told)
+        before, answers = self.drafts.rows(source), Answers(frame, problem, pad)
+        self.drafts, line["drafts"] = before.after(self.now.rows(source), canvas, answers)
         self.words.update(token for _, _, token in line["drafts"])
         if frame.branch is not None:
             line["branch"] = self._branch(frame.branch, problem, pad, frame.step)

@@ -206,7 +206,7 @@ function roundItem(round, index) {
   };
   const side = (name, number) => h("div", null, h("p", { class: "note" }, name),
     h("p", { class: "text", dir: "auto" }, ...comparedSide(words, number)));
-  const told = ` masked ${count(round.masked, "position")} again; ${outcome()}.`;
-  return h("li", null, h("p", null, h("b", null, `Round ${index + 1}`), told),
+  const sentence = ` masked ${count(round.masked, "position")} again; ${outcome()}.`;
+  return h("li", null, h("p", null, h("b", null, `Round ${index + 1}`), sentence),
     same ? null : h("div", { class: "sides" }, side("before", 1), side("after", 2)));
 }

@@ -162,14 +162,14 @@ function setText(element, text) {
 
 // What happened at a position of a row, up to a frame: told in a sentence each.
 function tokenHistory(run, number, row, place) {
-  const told = [];
+  const sentences = [];
   for (let at = number, here = row; at > 0; at--) {
     const frame = run.frames[at];
     const write = frame.writes.find((write) => write[0] === here && write[1] === place);
-    if (write) told.push(writeSentence(run, frame, write));
+    if (write) sentences.push(writeSentence(run, frame, write));
     here = frame.source[here];
   }
-  return told.reverse();
+  return sentences.reverse();
 }
 
 function writeSentence(run, frame, write) {

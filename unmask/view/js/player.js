@@ -31,7 +31,7 @@ class Player {
     const seek = () => this.go(Number(this.slider.value));
     this.slider = h("input", { type: "range", min: 0, max: 0, step: 1, value: 0, "aria-label": "Step", oninput: seek });
     this.status = h("output", { class: "status" });
-    this.said = h("p", { class: "unseen", role: "status" });
+    this.announcement = h("p", { class: "unseen", role: "status" });
     const pace = h("select", { "aria-label": "Speed", onchange: () => this.pace(Number(pace.value)) },
       ...PACES.map(([value, text]) => h("option", { value, selected: value === 1 }, text)));
     this.bar = h("div", { class: "player", role: "group", "aria-label": "Player" },
@@ -40,7 +40,7 @@ class Player {
       this.playButton,
       button("Step on", "on", () => this.by(1), "→"),
       button("Last step", "last", () => this.go(this.ticks - 1), "End"),
-      this.slider, this.status, pace, this.said);
+      this.slider, this.status, pace, this.announcement);
   }
 
   resize(ticks) {
@@ -65,7 +65,7 @@ class Player {
   tell(text, person) {
     setText(this.status, text);
     this.slider.setAttribute("aria-valuetext", text);
-    if (person) setText(this.said, text);
+    if (person) setText(this.announcement, text);
   }
 
   toggle() {

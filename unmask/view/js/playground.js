@@ -93,8 +93,8 @@ class Playground {
     const race = (this.race = new Race(specs, (viewer) => this.show(viewer)));
     this.begin();
     try {
-      const key = byId("key").value, told = (index) => (event, data) => race.told(index, event, data);
-      await Promise.all(specs.map((spec, index) => follow(this.body(spec), key, stopping.signal, told(index))));
+      const key = byId("key").value, report = (index) => (event, data) => race.take(index, event, data);
+      await Promise.all(specs.map((spec, index) => follow(this.body(spec), key, stopping.signal, report(index))));
       if (this.race === race) this.say("Done.");
     } catch (error) {
       if (this.race === race) this.trouble(error, stopping);
@@ -149,7 +149,7 @@ class Race {
     Object.assign(this, { specs, ready, runs: [], lines: specs.map(() => []), viewer: null, waiting: 0 });
   }
 
-  told(index, event, data) {
+  take(index, event, data) {
     if (event === "header") this.runs[index] = new Run(data, this.specs[index]);
     if (event === "step") this.runs[index].add(data);
     if (event === "end") this.runs[index].finish(data.end);

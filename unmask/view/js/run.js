@@ -161,7 +161,7 @@ class Frame {
 
   applied(rows, run) {
     const next = this.source.map((source) => rows[source]), own = new Set();
-    const mine = (row) => {
+    const owned = (row) => {
       if (!own.has(row)) next[row] = next[row].copy();
       own.add(row);
       return next[row];
@@ -170,7 +170,7 @@ class Frame {
     let sum = 0, least = 1, written = 0, remasked = 0;
     this.restored.clear();
     for (const write of this.writes) {
-      const [number, place, token, logp, order] = write, row = mine(number), masks = token === run.mask;
+      const [number, place, token, logp, order] = write, row = owned(number), masks = token === run.mask;
       if (order !== undefined && row.tokens[place] !== run.mask && !masking.has(number)) this.restored.add(write);
       row.tokens[place] = token;
       row.logp[place] = logp ?? -Infinity;
@@ -182,7 +182,7 @@ class Frame {
         [sum, least, written] = [sum + p, Math.min(least, p), written + 1];
       }
     }
-    for (const [number, place, token] of this.drafts) mine(number).drafts[place] = token;
+    for (const [number, place, token] of this.drafts) owned(number).drafts[place] = token;
     Object.assign(this, { written, remasked, mean: written ? sum / written : null, least: written ? least : null });
     return next;
   }

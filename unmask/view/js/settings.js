@@ -59,8 +59,8 @@ class DecoderForm {
     const entry = this.entry(this.choice.value);
     this.spec.hidden = this.details.hidden = !entry;
     setText(this.summary, entry ? entry.summary : "");
-    const made = (setting) => [setting, this.input(setting, settings[setting.name] ?? "")];
-    this.inputs = entry ? entry.settings.map(made) : [];
+    const field = (setting) => [setting, this.input(setting, settings[setting.name] ?? "")];
+    this.inputs = entry ? entry.settings.map(field) : [];
     this.fields.replaceChildren(...this.inputs.map(([setting, input]) =>
       h("label", { title: setting.meaning }, setting.name, input, input.names)));
     this.write();

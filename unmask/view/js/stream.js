@@ -37,11 +37,11 @@ async function* events(reply) {
 }
 
 // One run on the server: tells of its header, each of its steps and its end.
-async function follow(body, key, signal, told) {
+async function follow(body, key, signal, report) {
   const reply = await ask("api/decode", key, { method: "POST", body: JSON.stringify(body), signal });
   for await (const [event, data] of events(reply)) {
     if (event === "error") throw new RefusedError(500, data.error.message);
-    told(event, data);
+    report(event, data);
     if (event === "end") return;
   }
   throw new Error("the stream ended before the answer");

@@ -109,10 +109,10 @@ class Viewer {
 
   inspect(panel, row, place) {
     for (const each of this.panels) each.point(each === panel ? row : -1, place);
-    const told = tokenHistory(panel.run, panel.number, row, place);
+    const sentences = tokenHistory(panel.run, panel.number, row, place);
     const given = panel.run.blank[place] === panel.run.mask ? "still a mask" : "given";
     const where = `Row ${row + 1}, position ${place - panel.run.first + 1}`;
-    setText(this.inspector, `${where}: ${told.length ? told.join("; ") : given}.`);
+    setText(this.inspector, `${where}: ${sentences.length ? sentences.join("; ") : given}.`);
   }
 }
 
