@@ -74,7 +74,7 @@ class Branches {
     this.caption = h("caption");
     this.body = h("tbody");
     this.more = h("button", { type: "button", class: "plain", onclick: () => this.toggle() });
-    const region = { class: "sides", role: "region", "aria-label": "Two branches compared", "aria-live": "polite" };
+    const region = { class: "sides", role: "region", "aria-label": "Two branches compared" };
     this.sides = h("div", region);
     const head = ["A", "B", "", "score", "by block", "from", run.searches.length ? "what it wrote" : "how it began"];
     const names = head.map((name) =>
