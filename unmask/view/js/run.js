@@ -171,7 +171,7 @@ class Frame {
     this.restored.clear();
     for (const write of this.writes) {
       const [number, place, token, logp, order] = write, row = owned(number), masks = token === run.mask;
-      if (order !== undefined && row.tokens[place] !== run.mask && !masking.has(number)) this.restored.add(write);
+      if (order != null && row.tokens[place] !== run.mask && !masking.has(number)) this.restored.add(write);
       row.tokens[place] = token;
       row.logp[place] = logp ?? -Infinity;
       row.order[place] = masks ? 0 : order ?? this.step;
