@@ -19,6 +19,7 @@ ROOMS = (
     "runs",
     "serve",
     "training",
+    "view",
 )
 install_import_hook([f"unmask.{room}" for room in ROOMS], "beartype.beartype")
 

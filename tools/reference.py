@@ -12,8 +12,8 @@ from typing import Any
 import unmask
 from unmask import compat
 from unmask.cli.app import HELP, whole
-from unmask.cli.entries import describe_entry, field_comments
 from unmask.core import decoder
+from unmask.entries import describe_entry, field_comments
 from unmask.policies.likelihood import likelihood
 from unmask.registry import Registry
 from unmask.runs.scoring import way

@@ -18,7 +18,11 @@ from unmask.policies.likelihood import likelihood
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-LONG = {"serve": "--help", "reproduce": "--plan", "lm-eval": "--help"}  # have tests of their own: here only their words are checked
+LONG = {
+    "serve": "--help",
+    "reproduce": "--plan",
+    "lm-eval": "--help",
+}  # have tests of their own: here only their words are checked
 ROWS = {
     "low-confidence remasking": "low-confidence",
     "Order-Token Search, 4 beams": "ots",

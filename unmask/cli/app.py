@@ -44,6 +44,7 @@ COMMANDS = {
     "serve": "Serve models over HTTP by OpenAI's interface, many requests decoded together.",
     "train": "Train a model of the LLaDA family on the generated tasks.",
     "tree": "Show the tree of a search: every candidate with its score and parent, and whether it was kept.",
+    "view": "Make a page that plays traces: rows, order, confidence, the search and its cost, step by step.",
 }
 HELP = Path(__file__).with_name("help.json")  # the --help of each command, by its words; written by `make docs`
 

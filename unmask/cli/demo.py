@@ -1,9 +1,12 @@
 """`unmask demo`: three decoders on Countdown problems the embedded model never saw."""
 
 import json as jsons
+import tempfile
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -11,13 +14,16 @@ from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.progress import watching
+from unmask.report.figures import keep
 from unmask.tasks import Problem
 from unmask.tasks.countdown import Countdown
+from unmask.view.trace_page import Shown, trace_page
 
+PATH, SEARCH = "low-confidence", "search"
 DECODERS = {
-    "low-confidence": "low-confidence",
+    "low-confidence": PATH,
     "Order-Token Search": "order-token-search(beams=4, temperature=1.0)",
-    "search": "search",
+    "search": SEARCH,
 }
 TASK = Countdown()
 
@@ -28,15 +34,22 @@ def demo(
     length: options.Length = 64,
     problems: options.Problems = 24,
     seed: options.Seed = 0,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page of one problem; by default in a temporary folder.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Compare low-confidence remasking, the paper's search and ours on Countdown problems: answers and cost.
+
+    At the end a page shows how one problem was solved, one that the search solves and a single path does not.
 
     \b
     Examples:
       unmask demo
       unmask demo --problems 3 --json
     """
+    if page is not None:
+        api.check_writable(page)
     loaded = api.load(model)
     some = list(islice(TASK.problems(), problems))
     results: list[dict[str, Any]] = []
@@ -49,6 +62,29 @@ def demo(
         print(jsons.dumps(results, ensure_ascii=False))
     else:
         _show(some, results)
+        page = page or Path(tempfile.mkdtemp(prefix="unmask-")) / "demo.html"
+    if page is not None:
+        problem = _telling(some, results)
+        traces = [traced(loaded, problem, spec, length, seed) for spec in (SEARCH, PATH)]
+        keep(trace_page(traces).encode(), page)
+        if not json:
+            print(f"One of them step by step, in a page to open: {page}")
+
+
+def _telling(problems: list[Problem], results: list[dict[str, Any]]) -> Problem:
+    """The first problem that the search gets right and a single path wrong; where there is none, the first."""
+    right = {(result["decoder"], result["problem"]): result["right"] for result in results}
+    telling = (each for each in problems if right[SEARCH, each.id] and not right[PATH, each.id])
+    return next(telling, problems[0])
+
+
+def traced(model: api.Model, problem: Problem, spec: str, length: int | None, seed: int) -> Shown:
+    output = api.generate(
+        model, TASK.messages(problem), decoder=spec, length=length, seed=seed, key=TASK.key, trace=True
+    )
+    assert output.trace is not None
+    grade = TASK.grade(problem, output.text)
+    return Shown(output.trace, grade.right, grade.answer)
 
 
 def _result(problem: Problem, output: api.Output, spec: str) -> dict[str, Any]:

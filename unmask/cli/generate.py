@@ -8,6 +8,7 @@ from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.progress import watching
+from unmask.cli.watch import watched
 from unmask.runs.decoding import Decoding
 from unmask.runs.output import Output
 from unmask.runs.placement import Placement
@@ -25,6 +26,7 @@ def add_command(answer: Callable[..., Output], text: str, *omit: str, **defaults
         decoding: options.DecodingFields,
         chat: options.Chat = False,
         trace: options.TraceFile = None,
+        watch: options.Watching = False,
         placement: options.PlacementFields,
         json: options.Json = False,
     ) -> None:
@@ -33,8 +35,8 @@ def add_command(answer: Callable[..., Output], text: str, *omit: str, **defaults
         if trace is not None:
             api.check_writable(trace)
         loaded = Placement(**placement).load(model)
-        with watching("decoding") as watch:
-            output = answer(loaded, message, trace=trace or False, watch=watch, **decoding)
+        with watched(loaded) if watch else watching("decoding") as see:
+            output = answer(loaded, message, trace=trace or False, watch=see, **decoding)
         whole = output.json() | {"trace": trace and str(trace)}
         print(jsons.dumps(whole, ensure_ascii=False) if json else output.text)
 
@@ -46,5 +48,6 @@ Examples:
   unmask generate abc --length 8
   unmask generate abc --decoder 'vote(n=5, inner=low-confidence(temperature=0.8))' --json
   echo abc | unmask generate - --decoder 'ots(beams=4, block=4)' --trace abc.jsonl
+  unmask generate abc --decoder search --watch
 """
 add_command(api.generate, HELP, length=None)

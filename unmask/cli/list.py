@@ -10,8 +10,8 @@ import unmask.models
 import unmask.tasks  # noqa: F401  imported to register their classes
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.entries import describe_entry
 from unmask.core import decoder
+from unmask.entries import describe_entry
 from unmask.errors import UnmaskError, nearest
 from unmask.experiments import EXPERIMENTS
 from unmask.models import model

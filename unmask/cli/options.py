@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask.cli.entries import field_comments
 from unmask.core import Decoder
+from unmask.entries import field_comments
 from unmask.errors import UnmaskError
 from unmask.runs.decoding import DECODER, Decoding
 from unmask.runs.placement import Placement
@@ -60,6 +60,7 @@ ScoreBlock = Annotated[
         help="Tokens scored as a block; by default a block-causal model's own, else all of them.",
     ),
 ]
+Watching = Annotated[bool, typer.Option("--watch", help="Show the rows on standard error as they fill.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

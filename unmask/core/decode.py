@@ -64,8 +64,8 @@ class Session:
                 frame = next(frames, None)
                 if frame is None:
                     return
-                heard = self.listener.take() if self.listener else ()
-                self.frame = replace(frame, spent=self.meter.counts[0].clone(), heard=heard)
+                exchanges = self.listener.take() if self.listener else ()
+                self.frame = replace(frame, spent=self.meter.counts[0].clone(), exchanges=exchanges)
             yield self.frame
 
     def results(self) -> list[Decoded]:

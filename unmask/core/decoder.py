@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from torch import Tensor
 
 from unmask.core.canvas import Canvas
-from unmask.core.listener import Heard
+from unmask.core.listener import Exchange
 from unmask.core.shapes import Bool, Float, Int, PerRow, Score
 from unmask.registry import Registry
 
@@ -50,7 +50,7 @@ class Frame:
     group: PerRow | None = None  # rows of one group compete; None: those of one problem
     parent: PerRow | None = None  # of each row, the row of the frame before that it was made from; None: the same row
     spent: Int[Tensor, " problem"] | None = None  # rows asked of the network so far, by problem; the driver counts them
-    heard: tuple[Heard, ...] = ()  # what was asked since the frame before, where a trace is kept
+    exchanges: tuple[Exchange, ...] = ()  # what was asked since the frame before, where a trace is kept
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from unmask.core.kept import Kept
 from unmask.core.shapes import Columns
 
 
-class Heard(NamedTuple):
+class Exchange(NamedTuple):
     canvas: Canvas
     at: Columns
     beliefs: Beliefs
@@ -20,13 +20,13 @@ class Heard(NamedTuple):
 class Listener(Wrapper):
     """Remembers what is asked until it is taken."""
 
-    heard: tuple[Heard, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
 
     def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
         beliefs = self.inner(canvas, at, kept)
-        self.heard = (*self.heard, Heard(canvas, at, beliefs))
+        self.exchanges = (*self.exchanges, Exchange(canvas, at, beliefs))
         return beliefs
 
-    def take(self) -> tuple[Heard, ...]:
-        heard, self.heard = self.heard, ()
-        return heard
+    def take(self) -> tuple[Exchange, ...]:
+        exchanges, self.exchanges = self.exchanges, ()
+        return exchanges

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from unmask.core import Canvas
-from unmask.runs.drafts import Told
+from unmask.runs.drafts import Answers
 
 DIGITS = 6
 
@@ -22,7 +22,7 @@ class Entropies:
         self.known: dict[tuple[Any, ...], float] = {}  # by position, token, log p and step: a text may come back
 
     def see(
-        self, new: Canvas, source: torch.Tensor, writes: Sequence[Sequence[Any]], step: int, told: Told
+        self, new: Canvas, source: torch.Tensor, writes: Sequence[Sequence[Any]], step: int, answers: Answers
     ) -> list[float | None]:
         """Of each write of the rows `new`. What was not asked since the last frame is known from earlier ones."""
         self.value, written = self.value[source], []
@@ -30,16 +30,16 @@ class Entropies:
             order = when[0] if when else step
             asked = new.tokens[row].masked_fill(new.order[row] >= order, new.mask_id)
             before = self.known.get((place, token, logp, order), float(self.value[row, place]))
-            entropy = told.entropies(asked).get(place, before)
+            entropy = answers.entropies(asked).get(place, before)
             self.value[row, place] = self.known[place, token, logp, order] = entropy
             written.append(None if math.isnan(entropy) or token == new.mask_id else round(entropy, DIGITS))
-        self._look_ahead(new, told)
+        self._look_ahead(new, answers)
         return written
 
-    def _look_ahead(self, new: Canvas, told: Told) -> None:
+    def _look_ahead(self, new: Canvas, answers: Answers) -> None:
         """Some decoders ask about a row before the frame that shows it."""
         self.value[new.masked] = math.nan
         for row in new.masked.any(1).nonzero()[:, 0].tolist():
-            for place, entropy in told.entropies(new.tokens[row]).items():
+            for place, entropy in answers.entropies(new.tokens[row]).items():
                 if new.masked[row, place]:
                     self.value[row, place] = entropy

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from unmask.core import Branch, Canvas, Frame
 from unmask.errors import UnmaskError
-from unmask.runs.drafts import Drafts, Told
+from unmask.runs.drafts import Answers, Drafts
 from unmask.runs.entropies import Entropies
 from unmask.runs.files import read_json_lines, write_whole
 
@@ -128,10 +128,10 @@ class Recorder:
         line["score"] = frame.score[rows].tolist()
         if frame.spent is not None:
             line["rows"] = int(frame.spent[problem])
-        before, told = self.drafts.rows(source), Told(frame, problem, pad)
-        self.drafts, line["drafts"] = before.after(self.now.rows(source), canvas, told)
+        before, answers = self.drafts.rows(source), Answers(frame, problem, pad)
+        self.drafts, line["drafts"] = before.after(self.now.rows(source), canvas, answers)
         self.words.update(token for _, _, token in line["drafts"])
-        line["entropy"] = self.entropies.see(canvas, source, line["writes"], frame.step, told)
+        line["entropy"] = self.entropies.see(canvas, source, line["writes"], frame.step, answers)
         if frame.branch is not None:
             line["branch"] = self._branch(frame.branch, problem, pad, frame.step)
         self.words.update(canvas.tokens.flatten().tolist())

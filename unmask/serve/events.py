@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from sse_starlette import EventSourceResponse
 
+from unmask.runs.trace import strict_json
 from unmask.serve.engine import Updates
 from unmask.serve.refusals import status_and_body
 from unmask.serve.replies import Replies, dumps
@@ -61,7 +62,7 @@ async def trace_events(updates: Updates) -> AsyncIterator[dict[str, str]]:
     try:
         async for update in updates:
             if update.line is not None:
-                yield {"event": "step" if update.step else "header", "data": dumps(update.line)}
+                yield {"event": "step" if update.step else "header", "data": strict_json(update.line)}
             if (answer := update.answer) is not None:
                 output = answer.output
                 texts = [row.text for row in output.rows]

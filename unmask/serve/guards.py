@@ -15,7 +15,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
-OPEN = ("/healthz", "/readyz")  # without a key
+OPEN = ("/", "/page.html", "/healthz", "/readyz")  # without a key
 BODY_SECONDS = 30.0  # a client may take to send its request
 
 

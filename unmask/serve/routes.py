@@ -13,9 +13,10 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi import Request as Call
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import PlainTextResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
+from unmask.core import decoder
 from unmask.errors import UnmaskError, nearest
 from unmask.serve.bodies import ChatCompletion, Completion, Decode, Settings, TextCompletion
 from unmask.serve.engine import AsyncEngine, Updates
@@ -34,6 +35,8 @@ from unmask.serve.refusals import (
 from unmask.serve.replies import Replies, dumps
 from unmask.serve.request import Completed, Request
 from unmask.version import __version__
+from unmask.view.playground import HEADERS, describe_registry, playground_page
+from unmask.view.trace_page import blank_page
 
 log = logging.getLogger("unmask.serve")
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -73,6 +76,8 @@ def make_app(engines: Mapping[str, AsyncEngine], metrics: Metrics, keys: Sequenc
     app = FastAPI(title="unmask", version=__version__, lifespan=life, docs_url=None, redoc_url=None, responses=REFUSALS)
     for name, engine in engines.items():
         metrics.follow(name, lambda engine=engine: engine.waiting, lambda engine=engine: engine.running)
+    app.get("/", response_class=HTMLResponse)(routes.playground)
+    app.get("/page.html", response_class=HTMLResponse)(routes.page)
     app.get("/healthz")(routes.healthy)
     app.get("/readyz")(routes.ready)
     app.get("/metrics", response_class=PlainTextResponse)(routes.metrics_text)
@@ -80,6 +85,7 @@ def make_app(engines: Mapping[str, AsyncEngine], metrics: Metrics, keys: Sequenc
     app.get("/v1/models/{name:path}")(routes.show_model)
     app.post("/v1/completions", responses=STREAMED)(routes.complete)
     app.post("/v1/chat/completions", responses=STREAMED)(routes.chat)
+    app.get("/api/registry")(routes.registry)
     app.post("/api/decode", responses=STREAMED)(routes.decode)
     app.openapi = partial(_schema, app, app.openapi, list(engines))
     app.exception_handler(UnmaskError)(_refuse)
@@ -106,6 +112,20 @@ def _schema(app: FastAPI, make: Callable[[], dict[str, Any]], names: list[str]) 
 class Routes:
     def __init__(self, engines: Mapping[str, AsyncEngine], metrics: Metrics):
         self.engines, self.metrics, self.began = engines, metrics, int(time.time())
+
+    async def playground(self) -> Response:
+        return HTMLResponse(playground_page(), headers=HEADERS)
+
+    async def page(self) -> Response:
+        """Without traces: a browser puts them in, and saves it."""
+        return HTMLResponse(blank_page(), headers=HEADERS)
+
+    async def registry(self) -> dict[str, Any]:
+        """What the playground's forms are made from."""
+        models = [{"id": name, "length": engine.default_length} for name, engine in self.engines.items()]
+        chosen = next(iter(self.engines.values())).default_decoder
+        default = chosen if isinstance(chosen, str) else decoder.spec(chosen)
+        return {"models": models, "default": default, **describe_registry()}
 
     async def healthy(self) -> Response:
         broken = [name for name, engine in self.engines.items() if engine.broken]

@@ -1,0 +1,229 @@
+"""A real browser plays the traces of every decoder, whatever their texts say, by mouse, touch and keyboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from tests.view.traces import hostile, large, older, traced
+from unmask.core import decoder
+from unmask.runs.trace import Trace
+from unmask.view.trace_page import Shown, trace_page
+
+pytestmark = pytest.mark.slow
+SPECS = [
+    *decoder,
+    "ots(beams=3, block=4)",
+    "vote(n=3, inner=ots(beams=2, block=6))",
+    "search(sure=1.0, plausible=0.01)",
+]
+
+# Remembers which elements of the rows change.
+WATCH = """() => {
+    window.cells = new Set();
+    const note = (change) => window.cells.add(change.target.nodeType === 3 ? change.target.parentNode : change.target);
+    const everything = {subtree: true, characterData: true, attributes: true, childList: true};
+    new MutationObserver((changes) => changes.forEach(note)).observe(document.querySelector(".rows"), everything);
+}"""
+
+
+def written(folder: Path, *traces: Trace, right: Sequence[bool | None] = (None, None)) -> Path:
+    page = folder / "page.html"
+    shown = [
+        Shown(trace, known, "x" if known is not None else None) for trace, known in zip(traces, right, strict=False)
+    ]
+    page.write_text(trace_page(shown), encoding="utf-8")
+    return page
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_trace_of_every_decoder_plays_and_scrubs(spec: str, tmp_path: Path, tab):
+    trace = traced(spec, length=8)
+    opened = tab()
+    page = opened.open(written(tmp_path, trace))
+    answer = re.sub(r"\s+", "", trace.end["texts"][trace.end["chosen"]])
+    row = page.locator(".row.leads .canvas")
+    assert answer in re.sub(r"[\s↵∎]+", "", row.inner_text())
+    page.get_by_role("button", name="First step").click()
+    assert set(row.inner_text().strip()) == {"░"}
+    page.get_by_role("button", name="Step on").click()
+    assert page.locator(".canvas .new").count() > 0
+    page.get_by_role("combobox", name="Speed").select_option("4")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator(".player input")).to_have_value(page.locator(".player input").get_attribute("max") or "")
+    assert answer in re.sub(r"[\s↵∎]+", "", row.inner_text())
+    page.locator(".row.leads .canvas span").first.click()
+    assert re.search(r"position 1: .*step \d+", page.locator(".inspector").inner_text())
+    opened.check()
+
+
+def test_candidates_are_kept_and_pruned_and_two_are_compared(tmp_path: Path, tab):
+    trace = traced("ots(beams=3, block=4, temperature=2.0)")
+    branch = next(step["branch"] for step in trace.steps if "branch" in step)
+    opened = tab()
+    page = opened.open(written(tmp_path, trace), "#step=4")
+    table = page.locator(".branches")
+    if page.get_by_role("button", name="Show all").is_visible():
+        page.get_by_role("button", name="Show all").click()
+    assert table.locator("tbody tr").count() == len(branch["kept"])
+    assert table.locator("tbody tr.pruned").count() == branch["kept"].count(False)
+    table.get_by_label("Compare as A: branch 1,").check()
+    table.get_by_label("Compare as B: branch 9,").check()
+    sides = page.get_by_role("region", name="Two branches compared")
+    assert sides.locator("mark").count() > 0
+    assert "pruned" in sides.inner_text()
+    assert page.locator("svg.tree path.answer").count() == 1
+    opened.check()
+
+
+def test_two_runs_are_shown_at_equal_rows(tmp_path: Path, tab):
+    first, second = traced("low-confidence(steps=12)"), traced("best-of(n=3, inner=low-confidence(steps=6))")
+    opened = tab()
+    page = opened.open(written(tmp_path, first, second, right=(True, False)))
+    assert "is right" in page.locator("h1").inner_text()
+    assert "is wrong" in page.locator("h1").inner_text()
+    for tick in range(int(page.locator(".player input").get_attribute("max") or 0) + 1):
+        page.locator(".player input").fill(str(tick))
+        rows = int(re.search(r"([\d,]+) rows?$", page.locator(".status").inner_text())[1])  # type: ignore[index]
+        badges = [int(badge.split()[0]) for badge in page.locator(".badge").all_inner_texts()]
+        for trace, badge in zip((first, second), badges, strict=True):
+            assert badge == max(spent for spent in [0, *(step["rows"] for step in trace.steps)] if spent <= rows)
+    opened.check()
+
+
+def test_repairs_are_told_in_rounds(tmp_path: Path, tab):
+    trace = traced("repair(share=0.5, rounds=3)")
+    masked = sum(any(write[2] == trace.header["mask"] for write in step["writes"]) for step in trace.steps)
+    opened = tab()
+    page = opened.open(written(tmp_path, trace))
+    assert masked == page.locator(".rounds li").count() > 0
+    page.locator(".player input").fill("0")
+    while page.locator(".canvas .again").count() == 0:
+        page.get_by_role("button", name="Step on").click()
+    opened.check()
+
+
+def test_everything_works_by_keyboard(tmp_path: Path, tab):
+    opened = tab()
+    page = opened.open(written(tmp_path, traced("ots(beams=2, block=6)")))
+    slider = page.locator(".player input")
+    last = slider.get_attribute("max")
+    page.keyboard.press("Home")
+    assert slider.input_value() == "0"
+    page.keyboard.press("ArrowRight")
+    assert slider.input_value() == "1"
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Space")
+    expect(slider).not_to_have_value("0")
+    page.keyboard.press("Space")
+    page.keyboard.press("End")
+    assert slider.input_value() == last
+    page.keyboard.press("?")
+    assert page.locator("#help").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("#help").is_visible()
+    seen = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.className"))
+    for name in ("Play", "Step on", "Step back", "Step", "Speed", "First step", "Last step"):
+        assert name in seen, (name, seen)
+    page.locator(".row .canvas").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert "Row 1, position 2:" in page.locator(".inspector").inner_text()
+    assert slider.input_value() == last
+    opened.check()
+
+
+def test_hostile_texts_are_text(tmp_path: Path, tab):
+    opened = tab()
+    page = opened.open(written(tmp_path, hostile()))
+    page.locator("details.prompt summary").click()
+    assert page.evaluate("document.querySelectorAll('script, img, iframe').length") == 2
+    assert "owned" not in page.title()[:5]
+    shown = page.locator("body").inner_text()
+    for part in (
+        "<script>document.title='owned'</script>",
+        "]]>",
+        "{{script}}",
+        "␛[31m",
+        "עולם",
+        "👩‍👩‍👧‍👦",
+        "x" * 10_000,
+    ):
+        assert part in shown, part
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    opened.check()
+
+
+def test_a_finger_seeks_on_a_phone(tmp_path: Path, tab):
+    opened = tab(width=360, height=740, has_touch=True, is_mobile=True)
+    page = opened.open(written(tmp_path, traced("low-confidence(steps=12)")))
+    last = page.locator(".player input").input_value()
+    page.locator("canvas.map").tap(position={"x": 50, "y": 75})
+    assert page.locator(".player input").input_value() == "6" != last
+    page.get_by_role("button", name="Step on").tap()
+    assert page.locator(".player input").input_value() == "7"
+    opened.check()
+
+
+def test_an_older_trace_plays_with_estimated_rows(tmp_path: Path, tab):
+    trace = older(traced("ots(beams=2, block=6)"))
+    opened = tab()
+    page = opened.open(written(tmp_path, trace))
+    assert f"about {trace.end['cost']['rows']} rows" in page.locator(".status").inner_text()
+    opened.check()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_axe_finds_no_serious_violation(scheme: str, width: int, tmp_path: Path, tab):
+    opened = tab(width=width, color_scheme=scheme)
+    page = opened.open(
+        written(tmp_path, traced("repair"), traced("ots(beams=2, block=6)"), right=(True, False)), "#step=8"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    violations = [
+        (each["id"], [node["html"][:120] for node in each["nodes"]][:3])
+        for each in Axe().run(page).response["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert not violations
+    opened.check()
+
+
+def test_ten_megabytes_of_trace_play_and_a_step_touches_only_what_it_changed(tmp_path: Path, tab):
+    trace = large(rows=16, positions=512, steps=256, searches=64)
+    assert sum(map(len, trace.lines())) > 10_000_000
+    path = written(tmp_path, trace)
+    assert path.stat().st_size < 6_000_000
+    opened = tab()
+    page = opened.open(path)
+    assert page.locator(".row").count() == 16
+    page.evaluate(WATCH)
+    page.locator(".player input").fill("100")
+    rested = page.locator(".viewer[aria-busy=false]")
+    expect(rested).to_have_count(1)
+    page.evaluate("window.cells.clear()")
+    page.get_by_role("button", name="Step on").click()
+    expect(rested).to_have_count(1)
+    step, before = trace.steps[100], trace.steps[99]
+    changes = sum(len(line["writes"]) + len(line["drafts"]) for line in (step, before))
+    touched = page.evaluate("[...window.cells].filter((cell) => cell.parentNode.className === 'canvas').length")
+    assert 0 < touched <= changes
+    opened.check()
+
+
+def test_paper_has_no_buttons(tmp_path: Path, tab):
+    opened = tab()
+    page = opened.open(written(tmp_path, traced("ots(beams=2, block=6)")))
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 33, 41)"
+    assert not page.locator(".player").is_visible()
+    assert page.locator(".row.leads .canvas").is_visible()
+    opened.check()

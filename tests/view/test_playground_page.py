@@ -1,0 +1,42 @@
+"""The playground's page is open to anyone and runs only its own script; what it asks is behind the key."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+
+import unmask
+from tests.serve.conftest import Served
+from unmask.core import decoder
+from unmask.view.assets import content_hash
+from unmask.view.playground import describe_registry
+
+
+def test_the_page_needs_no_key_and_what_it_asks_does():
+    with Served(unmask.load("toy-chain"), keys=("secret",), decoder="threshold") as server:
+        page = httpx.get(server.url)
+        blank = httpx.get(f"{server.url}/page.html")
+        locked = httpx.get(f"{server.url}/api/registry")
+        known = httpx.get(f"{server.url}/api/registry", headers={"authorization": "Bearer secret"}).json()
+    assert (page.status_code, blank.status_code, locked.status_code) == (200, 200, 401)
+    assert page.headers["content-security-policy"] == "frame-ancestors 'none'"
+    assert [entry["name"] for entry in known["decoders"]] == list(decoder)
+    assert (known["default"], known["models"]) == ("threshold", [{"id": "toy", "length": 8}])
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page.text)
+    assert policy is not None
+    assert "connect-src 'self'" in policy[1]
+    assert "unsafe" not in policy[1]
+    for tag in ("style", "script"):
+        body = re.search(rf"<{tag}>(.*?)</{tag}>", page.text, re.DOTALL)
+        assert body is not None
+        assert content_hash(body[1]) in policy[1]
+
+
+def test_every_setting_of_every_decoder_can_be_put_into_a_form():
+    kinds = {"int", "float", "bool", "Decoder", "Likelihood", "str"}
+    for entry in describe_registry()["decoders"]:
+        assert entry["summary"]
+        for setting in entry["settings"]:
+            options = set(setting["type"].split(" | ")) - {"none"}
+            assert len(options) > 1 or options <= kinds, (entry["name"], setting)

@@ -1,0 +1,98 @@
+"""Write the pictures of docs/view.md again: pages of the embedded model, photographed in a browser.
+
+    python -m tools.screenshots
+
+Needs a chromium.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import unmask
+from unmask.cli.demo import PATH, SEARCH, TASK, traced
+from unmask.serve.engine import AsyncEngine
+from unmask.serve.metrics import Metrics
+from unmask.serve.routes import make_app
+from unmask.view.trace_page import trace_page
+
+FOLDER = Path(__file__).parents[1] / "docs" / "view"
+LENGTH = 64
+
+
+def main() -> None:
+    model = unmask.load("tiny")
+    problem = next(iter(TASK.problems()))
+    traces = [traced(model, problem, spec, LENGTH, 0) for spec in (SEARCH, PATH)]
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver, serving(model) as url:
+        page = Path(folder) / "page.html"
+        page.write_text(trace_page(traces), "utf-8")
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        take(browser, page.as_uri() + "#step=33", "page.png", 1280, 1000)
+        take(browser, page.as_uri(), "page-dark.png", 1280, 1000, scheme="dark", at="Branches")
+        take(browser, page.as_uri() + "#step=33", "page-phone.png", 360, 740)
+        race(browser, url, "playground.png", 1280, 900)
+        race(browser, url, "playground-phone.png", 360, 740, scheme="dark")
+        browser.close()
+
+
+def opened(browser: Browser, address: str, width: int, height: int, scheme: str) -> Page:
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+    page.goto(address)
+    page.wait_for_selector("html[data-ready]")
+    return page
+
+
+def take(
+    browser: Browser, address: str, name: str, width: int, height: int, scheme: str = "light", at: str = ""
+) -> None:
+    page = opened(browser, address, width, height, scheme)
+    if at:
+        page.get_by_role("heading", name=at).scroll_into_view_if_needed()
+        page.mouse.wheel(0, height - 200)
+    page.wait_for_timeout(500)
+    page.screenshot(path=FOLDER / name)
+    page.close()
+
+
+def race(browser: Browser, url: str, name: str, width: int, height: int, scheme: str = "light") -> None:
+    page = opened(browser, url, width, height, scheme)
+    page.locator("#run").click()
+    page.wait_for_selector("#state:text('Done.')")
+    page.locator(".player input").fill("14")
+    if width < 700:
+        page.locator(".panel").first.scroll_into_view_if_needed()
+        page.mouse.wheel(0, height - 260)
+    page.wait_for_timeout(500)
+    page.screenshot(path=FOLDER / name)
+    page.close()
+
+
+@contextmanager
+def serving(model: unmask.Model) -> Iterator[str]:
+    metrics = Metrics()
+    engine = AsyncEngine(model, decoding={"decoder": SEARCH, "length": LENGTH}, watcher=metrics.of("tiny"))
+    server = uvicorn.Server(
+        uvicorn.Config(make_app({"tiny": engine}, metrics), port=0, log_level="error", lifespan="on")
+    )
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+if __name__ == "__main__":
+    main()

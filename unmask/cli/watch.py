@@ -1,0 +1,126 @@
+"""`--watch`: the rows of a run in a terminal, as they fill and are pruned."""
+
+import sys
+import time
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+
+from rich.cells import cell_len
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from unmask.core import Frame, Watch
+from unmask.models import Model
+from unmask.runs.output import partial_text
+
+END_SIGN = "∎"  # however many end tokens follow
+LINES = 3  # of a row's text
+BAR = 10
+PAUSE = 0.08  # seconds between two pictures: drawing must not slow the decoder
+
+
+class Board:
+    """What is shown of a run. Everything is told by signs and words; colours only help."""
+
+    def __init__(self, model: Model, width: int, height: int):
+        self.model, self.width, self.height = model, width, height
+        self.last: Frame | None = None
+        self.first = 0  # the first column that anything is written into
+        self.pruned = self.weighed = 0
+
+    def see(self, frame: Frame) -> None:
+        if self.last is None:
+            written = frame.canvas.masked | (frame.canvas.order > 0)
+            self.first = int(written[0].byte().argmax())
+        elif frame.parent is not None:
+            self.pruned += len(self.last.canvas) - len(set(frame.parent.tolist()))
+        if frame.branch is not None:
+            self.weighed += len(frame.branch.kept)
+        self.last = frame
+
+    def __rich__(self) -> Group:
+        frame = self.last
+        if frame is None:
+            return Group(Text("waiting for the first step"))
+        best = frame.score.sort(descending=True, stable=True).indices.tolist()
+        room = max(1, (self.height - 3) // (LINES + 1))
+        rows = [part for row in sorted(best[:room]) for part in self._row(frame, row, row == best[0])]
+        rest = [Text(f"  and {len(best) - room} more")] if len(best) > room else []
+        return Group(Text(self.status(), style="bold", no_wrap=True, overflow="ellipsis"), *rows, *rest)
+
+    def status(self) -> str:
+        frame = self.last
+        assert frame is not None
+        alive, spent = len(frame.canvas), 0 if frame.spent is None else int(frame.spent.sum())
+        facts = [f"step {frame.step}", f"{alive} row{'' if alive == 1 else 's'} alive"]
+        facts += [f"{self.pruned} pruned", f"{spent} rows spent"]
+        return " · ".join([*facts, f"{self.weighed} candidates"] if self.weighed else facts)
+
+    def line(self) -> str:
+        """One line for what is not a terminal: the state, and the leading row."""
+        frame = self.last
+        assert frame is not None
+        return f"{self.status()} · {self._text(frame, int(frame.score.argmax()))}"
+
+    def _row(self, frame: Frame, row: int, leads: bool) -> list[Text]:
+        slots = frame.canvas.masked[row] | (frame.canvas.order[row] > 0)
+        left, every = int(frame.canvas.masked[row].sum()), max(1, int(slots.sum()))
+        full = BAR * (every - left) // every
+        sign = "★" if leads else "·"
+        bar = "█" * full + "░" * (BAR - full)
+        score = round(float(frame.score[row]), 2) + 0.0
+        words = f"{sign} row {row + 1:<3} {bar} {every - left}/{every}  score {score:.2f}"
+        head = Text(words, style="bold cyan" if leads else "dim", no_wrap=True, overflow="ellipsis")
+        return [head, *(Text(f"    {line}") for line in self._wrapped(self._text(frame, row)))]
+
+    def _text(self, frame: Frame, row: int) -> str:
+        """Line breaks, control characters and marks of direction must not reach the terminal."""
+        text = ""
+        for ends, run in groupby(frame.canvas.tokens[row, self.first :].tolist(), self.model.eos.__contains__):
+            text += END_SIGN if ends else partial_text(self.model, list(run))
+        return "".join(
+            "↵" if sign == "\n" else "�" if unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") else sign
+            for sign in text
+        )
+
+    def _wrapped(self, text: str) -> list[str]:
+        """At most LINES lines; the end is cut."""
+        lines, width = [""], self.width - 5
+        for sign in text:
+            if cell_len(lines[-1] + sign) > width:
+                if len(lines) == LINES:
+                    return [*lines[:-1], lines[-1][:-1] + "…"]
+                lines.append("")
+            lines[-1] += sign
+        return lines
+
+
+@contextmanager
+def watched(model: Model) -> Iterator[Watch]:
+    """Shows frames on standard error: in place in a terminal, else a line per step."""
+    console = Console(stderr=True)
+    board = Board(model, console.width, console.height)
+    if not console.is_terminal or console.is_dumb_terminal:
+
+        def tell(numbers: list[int], frame: Frame) -> None:
+            del numbers
+            board.see(frame)
+            print(board.line(), file=sys.stderr)
+
+        yield tell
+        return
+    with Live(board, console=console, auto_refresh=False) as live:
+        shown = 0.0
+
+        def show(numbers: list[int], frame: Frame) -> None:
+            nonlocal shown
+            del numbers
+            board.see(frame)
+            if (now := time.monotonic()) - shown > PAUSE:
+                live.refresh()
+                shown = now
+
+        yield show

@@ -1,0 +1,132 @@
+// How rows branched: a lane for every row that lived, from where it left its parent to where it was pruned.
+
+const LANE = 26, TREE_TOP = 14, LABEL = 118;
+
+// Lanes are used again once their row is gone.
+function layLanes(run) {
+  const free = [];
+  let lanes = 0;
+  for (const thread of run.threads) {
+    const place = free.findIndex((entry) => entry.until < thread.born);
+    thread.lane = place < 0 ? lanes++ : free[place].lane;
+    const entry = { lane: thread.lane, until: thread.last };
+    if (place < 0) free.push(entry);
+    else free[place] = entry;
+  }
+  return lanes;
+}
+
+class Tree {
+  constructor(run, seekRows) {
+    this.run = run;
+    this.picture = s("svg", { class: "tree", role: "img" });
+    this.cursor = s("line", { class: "cursor" });
+    const region = { class: "scroll", tabindex: 0, role: "region", "aria-label": "The tree of rows" };
+    this.figure = h("figure", region, this.picture);
+    onDrag(this.picture, (event) => {
+      const x = event.clientX - this.picture.getBoundingClientRect().left - 8;
+      seekRows(clamp(x / this.scale, 0, this.most));
+    });
+  }
+
+  draw(most) {
+    const { run } = this, wide = Math.max(560, this.figure.clientWidth || 560);
+    this.most = most;
+    this.scale = (wide - LABEL - 8) / Math.max(1, most);
+    const lanes = layLanes(run), tall = TREE_TOP * 2 + lanes * LANE;
+    this.picture.setAttribute("viewBox", `0 0 ${wide} ${tall}`);
+    this.picture.setAttribute("width", wide);
+    this.picture.setAttribute("height", tall);
+    this.picture.setAttribute("aria-label", treeSentence(run));
+    const drawn = [...run.threads.map((thread) => this.thread(thread)), this.answerPath()];
+    const fans = run.searches.flatMap((number) => this.fan(number));
+    const again = run.frames.flatMap((frame, number) => this.again(frame, number));
+    this.picture.replaceChildren(...fans, ...drawn.flat(), ...again, this.cursor);
+    this.cursor.setAttribute("y1", 0);
+    this.cursor.setAttribute("y2", tall);
+  }
+
+  x(number) {
+    return 8 + this.run.frames[number].rows * this.scale;
+  }
+
+  y(thread) {
+    return TREE_TOP + (this.run.threads[thread].lane + 0.5) * LANE;
+  }
+
+  thread(thread) {
+    const { run } = this, ended = thread.last < run.last, final = !ended && run.end !== null;
+    const y = this.y(thread.number), born = this.x(thread.born), until = this.x(thread.last);
+    const kind = ended ? "pruned" : "alive", end = Math.max(until, born);
+    const path = s("path", { class: `lane ${kind}`, d: `${this.start(thread)}H${end}` });
+    const last = run.frames[thread.last], row = last.thread.indexOf(thread.number);
+    const chosen = final && row === run.end.chosen;
+    const mark = chosen ? "★" : ended ? "×" : "●";
+    const sign = s("text", { class: `sign ${chosen ? "answer" : kind}`, x: end, y: y + 4 }, mark);
+    const score = show(last.score[row]), fate = final ? `kept ${score}` : ended ? "" : `row ${row + 1}`;
+    const words = chosen ? `answer ${score}` : fate;
+    const label = s("text", { class: "name", x: end + 10, y: y + 4 }, words);
+    return [path, sign, label];
+  }
+
+  // The way from a thread's parent to its own lane.
+  start(thread) {
+    const y = this.y(thread.number);
+    if (thread.parent === null) return `M8,${y}`;
+    const from = this.x(thread.born - 1), above = this.y(thread.parent);
+    const to = Math.max(this.x(thread.born), from + 6), middle = (from + to) / 2;
+    return `M${from},${above}C${middle},${above} ${middle},${y} ${to},${y}`;
+  }
+
+  // Along the rows that became the answer.
+  answerPath() {
+    const { run } = this, threads = (run.lineage || []).map((row, number) => run.frames[number].thread[row]);
+    const parts = threads.map((thread, number) => {
+      const enters = number && thread !== threads[number - 1];
+      const start = number === 0 ? `M8,${this.y(thread)}` : enters ? this.start(run.threads[thread]) : "";
+      return `${start}H${this.x(number)}`;
+    });
+    return [s("path", { class: "lane answer", d: parts.join("") || "M0,0" })];
+  }
+
+  // The candidates of a search that were pruned at once.
+  fan(number) {
+    const { run } = this, { branch } = run.frames[number], before = run.frames[number - 1], marks = [];
+    const losers = new Map();
+    branch.kept.forEach((kept, index) => {
+      if (!kept) losers.set(branch.parent[index], (losers.get(branch.parent[index]) || 0) + 1);
+    });
+    for (const [row, lost] of losers) {
+      const x = this.x(number - 1), y = this.y(before.thread[row]);
+      const reach = Math.min(14, Math.max(5, this.x(number) - x));
+      for (let i = 0; i < Math.min(lost, 6); i++) {
+        const dy = (i - (Math.min(lost, 6) - 1) / 2) * 4;
+        marks.push(s("path", { class: "stub", d: `M${x},${y}L${x + reach},${y + dy}` }));
+      }
+      if (run.searches.length <= 16) marks.push(s("text", { class: "lost", x: x + reach + 2, y: y - 5 }, `${lost}×`));
+    }
+    return marks;
+  }
+
+  again(frame, number) {
+    if (!frame.remasked) return [];
+    const rows = new Set(frame.writes.filter((write) => write[2] === this.run.mask).map((write) => write[0]));
+    return [...rows].filter((row) => this.run.threads[frame.thread[row]].born < number).map((row) =>
+      s("text", { class: "sign again", x: this.x(number), y: this.y(frame.thread[row]) - 5 }, "↺"));
+  }
+
+  render(rows) {
+    const x = 8 + rows * this.scale;
+    this.cursor.setAttribute("x1", x);
+    this.cursor.setAttribute("x2", x);
+  }
+}
+
+function treeSentence(run) {
+  const ended = run.threads.filter((thread) => thread.last < run.last).length;
+  const candidates = run.searches.reduce((sum, number) => sum + run.frames[number].branch.parent.length, 0);
+  const weighed = `${count(run.searches.length, "search")} weighed ${count(candidates, "candidate")}`;
+  const searches = candidates ? ` ${weighed}.` : "";
+  const lived = `${count(run.threads.length, "row")} lived, ${ended} of them were pruned`;
+  return `Tree of rows: ${lived}.${searches} The tables below list them.`;
+}

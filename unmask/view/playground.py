@@ -1,0 +1,34 @@
+"""The playground of a server: one page that runs decoders live, and what its forms are made from."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import unmask.decoders  # noqa: F401  importing registers
+from unmask.core import decoder
+from unmask.entries import describe_entry
+from unmask.policies.likelihood import likelihood
+from unmask.view.assets import compose, read, script
+
+# What a browser may do with the page; its scripts, styles and requests are named in the page itself.
+HEADERS = {
+    "content-security-policy": "frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-cache",
+}
+
+
+@cache
+def playground_page() -> str:
+    style = read("page.css") + read("playground.css")
+    return compose("playground.html", style, script("settings", "stream", "playground", start="startPlayground()"), {})
+
+
+def describe_registry() -> dict[str, Any]:
+    """Decoders and likelihoods with their settings."""
+    return {
+        "decoders": [describe_entry(decoder, name) for name in decoder],
+        "likelihoods": [describe_entry(likelihood, name) for name in likelihood],
+    }
