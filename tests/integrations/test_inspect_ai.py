@@ -125,8 +125,9 @@ def test_a_requests_settings_are_honoured_or_refused():
     ],
 )
 def test_wrong_arguments_are_one_sentence(arguments: dict[str, Any], sentence: str):
+    from inspect_ai._util.error import PrerequisiteError
     from inspect_ai.model import get_model
 
-    with pytest.raises(UnmaskError) as refusal:
+    with pytest.raises(PrerequisiteError) as refusal:
         get_model("unmask/toy-chain", memoize=False, **arguments)
-    assert str(refusal.value) == sentence
+    assert str(refusal.value.message) == f"unmask: {sentence}"

@@ -38,7 +38,7 @@ def score(
       unmask score --chat 'Numbers: [87, 28, 35]\\nTarget: 94' '<answer>87-28+35</answer>' --length 64
       unmask score abc de fg -m toy-chain --way 'elbo(n=64)' --json
     """
-    message = options.read_prompt(prompt, chat)
+    message = options.read_prompt(prompt, chat) if prompt else ""  # a text may stand alone
     chosen = make_way(way)
     where = Placement(**placement)
     with counting("scoring") as watch:

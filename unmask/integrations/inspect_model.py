@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import (
     ChatCompletionChoice,
     ChatMessage,
@@ -21,7 +22,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from unmask.core import reseed
 from unmask.errors import UnmaskError
 from unmask.integrations.arguments import read_wanted
-from unmask.integrations.settings import read_settings
+from unmask.integrations.settings import HarnessSettings, read_settings
 from unmask.runs.decoding import heated
 from unmask.serve.engine import AsyncEngine
 from unmask.serve.limits import RequestLimits
@@ -45,11 +46,11 @@ class UnmaskAPI(ModelAPI):
         **arguments: Any,
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
-        self.settings = read_settings(model_name, {name: _whole(value) for name, value in arguments.items()})
-        for name in ("way", "block"):
-            if name in arguments:
-                raise UnmaskError(f"{name} is for scoring texts, which inspect_ai does not ask for: leave it out")
-        self.model = self.settings.load()
+        try:
+            self.settings = _settings(model_name, arguments)
+            self.model = self.settings.load()
+        except UnmaskError as error:
+            raise PrerequisiteError(f"unmask: {error}") from None  # which inspect shows without a traceback
         self.engine: AsyncEngine | None = None
 
     def max_connections(self) -> int:
@@ -105,6 +106,13 @@ class UnmaskAPI(ModelAPI):
             usage=used,
             metadata={**output.settings, "score": output.score, **cost},
         )
+
+
+def _settings(name: str, arguments: Mapping[str, Any]) -> HarnessSettings:
+    for unused in ("way", "block"):
+        if unused in arguments:
+            raise UnmaskError(f"{unused} is for scoring texts, which inspect_ai does not ask for: leave it out")
+    return read_settings(name, {key: _whole(value) for key, value in arguments.items()})
 
 
 def _whole(value: Any) -> Any:
