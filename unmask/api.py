@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack, overload
@@ -14,14 +14,17 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask.core import Frame, Watch
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Messages, Model
+from unmask.runs.answers import Errors, Progress, in_batches, read_prompts
+from unmask.runs.bounds import check_max_rows
 from unmask.runs.decoding import Decoding, DecodingOptions
 from unmask.runs.files import check_writable
-from unmask.runs.generation import Generation, in_batches
+from unmask.runs.generation import Generation
 from unmask.runs.output import Output
 from unmask.runs.placement import Placement
-from unmask.runs.prompt import EncodedPrompt, OnePrompt, is_one, read_prompt
+from unmask.runs.prompt import EncodedPrompt, OnePrompt, is_one, plain_prompt
 
 BATCH = 16  # prompts decoded together
+Ids: TypeAlias = torch.Tensor | Mapping[str, Any]  # tensors, and what a tokenizer of `transformers` returns
 ManyPrompts: TypeAlias = list[str] | list[Messages] | list[list[dict[str, str]]] | list[list[int]]
 TraceOption: TypeAlias = bool | str | os.PathLike[str]
 Key: TypeAlias = Callable[[str], str]
@@ -34,6 +37,9 @@ class AnswerOptions(DecodingOptions, total=False):
     trace: TraceOption
     batch: int
     watch: Watch | None
+    max_rows: int | None
+    errors: Errors
+    progress: Progress
 
 
 def load(
@@ -64,17 +70,24 @@ def generate(
     trace: TraceOption = False,
     batch: int = BATCH,
     watch: Watch | None = None,
+    max_rows: int | None = None,
+    errors: Errors = "raise",
+    progress: Progress = False,
     **decoding: Unpack[DecodingOptions],
 ) -> Output | list[Output]:
     """Answer a prompt, or each of a list of them: text, chat messages or token ids.
 
-    Every field of `unmask.Decoding` is a keyword argument; `length` is by default the model's own. `key` maps a text to
-    what votes compare. `trace=True` keeps a trace in `.trace`; a path also writes it there. `batch` prompts are decoded
-    together.
+    Ids may be a list, a tensor, an array or what a tokenizer of `transformers` returns. Every field of
+    `unmask.Decoding` is a keyword argument; `length` is by default the model's own. `key` maps a text to what votes
+    compare. `trace=True` keeps a trace in `.trace`; a path also writes it there. `batch` prompts are decoded together.
+    `watch(numbers, frame)` is called after every step with the indices of the prompts that took it, and the state of
+    their rows. A prompt that may cost more than `max_rows` rows is refused, a million by default. With
+    `errors="return"` the `UnmaskError` of a prompt that cannot be answered takes the place of its output.
+    `progress=True` shows a bar on standard error; `progress(done, total)` is called after every batch.
     """
     model = load(model) if isinstance(model, str) else model
     generation = Generation(model, _decoding(decoding, model.default_length), key=key)
-    return _answer(generation, prompt, trace, batch, watch)
+    return _answer(generation, prompt, trace, max_rows, batch=batch, watch=watch, errors=errors, progress=progress)
 
 
 @overload
@@ -89,6 +102,9 @@ def fill(
     trace: TraceOption = False,
     batch: int = BATCH,
     watch: Watch | None = None,
+    max_rows: int | None = None,
+    errors: Errors = "raise",
+    progress: Progress = False,
     **decoding: Unpack[DecodingOptions],
 ) -> Output | list[Output]:
     """Fill the gaps of a text, each written `<mask:n>` for n tokens; `length` masks may follow the text as well.
@@ -98,7 +114,7 @@ def fill(
     """
     model = load(model) if isinstance(model, str) else model
     generation = Generation(model, _decoding(decoding, 0, refused="early_end"), infill=True, key=key)
-    return _answer(generation, prompt, trace, batch, watch)
+    return _answer(generation, prompt, trace, max_rows, batch=batch, watch=watch, errors=errors, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -128,7 +144,11 @@ def stream(
     """
     model = load(model) if isinstance(model, str) else model
     generation = Generation(model, _decoding(decoding, model.default_length, refused="stop"))
-    prompts, _ = _prompts(generation, prompt)
+    prompts: list[EncodedPrompt] = []
+    for each in _prompts(generation, prompt, check_max_rows(None))[0]:
+        if isinstance(each, UnmaskError):
+            raise each
+        prompts.append(each)
     return (_moment(generation, prompts, frame) for frame in generation.frames(prompts))
 
 
@@ -142,28 +162,25 @@ def _decoding(options: Mapping[str, Any], length: int, refused: str = "") -> Dec
 
 
 def _answer(
-    generation: Generation, prompt: OnePrompt | ManyPrompts, trace: TraceOption, batch: int, watch: Watch | None
+    generation: Generation, prompt: Any, trace: TraceOption, max_rows: int | None, **options: Any
 ) -> Output | list[Output]:
-    prompts, single = _prompts(generation, prompt)
+    prompts, single = _prompts(generation, prompt, check_max_rows(max_rows))
     path = None if isinstance(trace, bool) else Path(trace)
     if path is not None:
         if not single:
             raise UnmaskError("a trace file holds one prompt: use trace=True and save each output's trace")
         check_writable(path)
-    outputs = in_batches(generation, prompts, batch, traced=trace is not False, watch=watch)
-    if path is not None and (kept := outputs[0].trace):
+    outputs: list[Any] = in_batches(generation, prompts, traced=trace is not False, **options)
+    if path is not None and isinstance(outputs[0], Output) and (kept := outputs[0].trace):
         kept.save(path)
     return outputs[0] if single else outputs
 
 
-def _prompts(generation: Generation, prompt: OnePrompt | ManyPrompts) -> tuple[list[EncodedPrompt], bool]:
+def _prompts(generation: Generation, prompt: Any, most: int) -> tuple[list[EncodedPrompt | UnmaskError], bool]:
     """The prompts, and whether a single one was given."""
-    if not isinstance(prompt, Sequence):
-        raise UnmaskError(f"a prompt is text, chat messages or token ids, not {type(prompt).__name__}")
+    prompt = plain_prompt(prompt)
     single = is_one(prompt)
-    every: Sequence[Any] = [prompt] if single else prompt
-    length, infill = generation.decoding.length, generation.infill
-    return [read_prompt(generation.model, each, length, infill) for each in every], single
+    return read_prompts(generation, [prompt] if single else prompt, most), single
 
 
 def _moment(generation: Generation, prompts: list[EncodedPrompt], frame: Frame) -> Moment:

@@ -1,6 +1,5 @@
 """`unmask demo`: three decoders on Countdown problems the embedded model never saw."""
 
-import json as jsons
 from itertools import islice
 from typing import Any
 
@@ -10,7 +9,10 @@ from rich.table import Table
 from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json
 from unmask.cli.progress import watching
+from unmask.core import decoder
+from unmask.runs.bounds import MOST_ROWS, check_rows
 from unmask.tasks import Problem
 from unmask.tasks.countdown import Countdown
 
@@ -37,6 +39,8 @@ def demo(
       unmask demo
       unmask demo --problems 3 --json
     """
+    for spec in DECODERS.values():
+        check_rows(decoder.make(spec), max(length or 1, 1), MOST_ROWS, times=problems, advice="choose fewer problems")
     loaded = api.load(model)
     some = list(islice(TASK.problems(), problems))
     results: list[dict[str, Any]] = []
@@ -46,7 +50,7 @@ def demo(
             outputs = api.generate(loaded, prompts, decoder=spec, length=length, seed=seed, key=TASK.key, watch=watch)
             results += [_result(problem, output, spec) for problem, output in zip(some, outputs, strict=True)]
     if json:
-        print(jsons.dumps(results, ensure_ascii=False))
+        print_json(results)
     else:
         _show(some, results)
 

@@ -1,6 +1,5 @@
 """`unmask grade`: grade outputs made elsewhere like our own."""
 
-import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,6 +9,7 @@ import typer
 
 from unmask.cli import run_options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json
 from unmask.cli.run_options import one_of
 from unmask.errors import UnmaskError
 from unmask.tasks import Metric, data, grading, task
@@ -38,7 +38,7 @@ def grade(
     if as_json:
         head = {"task": task.spec(source), "version": source.version, "metric": metric, "n": n}
         figures = {"right": report.right, "accuracy": report.accuracy, "results": report.results()}
-        print(json.dumps(head | figures))
+        print_json(head | figures)
         return
     print(f"right {report.right} of {n}")
     print(f"accuracy {report.accuracy:.2f} (n={n})")

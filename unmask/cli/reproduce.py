@@ -1,6 +1,5 @@
 """`unmask reproduce`: run the paper's tables and figures and print them beside the paper's own figures."""
 
-import json as jsons
 import shlex
 import sys
 from dataclasses import asdict
@@ -11,6 +10,7 @@ import typer
 
 from unmask.cli import options, run_options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json
 from unmask.cli.progress import board
 from unmask.cli.run_options import one_of, repeatable
 from unmask.errors import UnmaskError
@@ -84,7 +84,7 @@ def reproduce(
         runner = Runner(make_engine(engine, workers, address), chosen, local, retry=retry, watch=watch, **allowed)
         results = [_run(each, setup, out / each.name, runner, compact, json) for each in experiments]
     if json:
-        print(jsons.dumps({"experiments": results}, ensure_ascii=False, allow_nan=False))
+        print_json({"experiments": results})
 
 
 def _experiments(names: list[str], every: bool) -> list[Experiment]:
@@ -126,7 +126,7 @@ def _show_plan(experiments: list[Experiment], setup: Setup, device: str, as_json
     cells = [cell for experiment in experiments for cell in plan(experiment, setup, device)]
     total = totals(cells)
     if as_json:
-        print(jsons.dumps({"device": device, "cells": list(map(asdict, cells)), **total}, ensure_ascii=False))
+        print_json({"device": device, "cells": list(map(asdict, cells)), **total})
         return
     head = ("experiment", "benchmark", "method", "length", "problems", "draws", "rows", "time")
     body = []

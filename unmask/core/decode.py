@@ -72,7 +72,8 @@ class Session:
         results = []
         for problem, counts in enumerate(self.meter.counts.T.tolist()):
             rows = (canvas.problem == problem).nonzero()[:, 0]
-            cost = Cost(self.meter.calls, *counts, seconds=seconds, memory=_peak(self.model.device))
+            share = seconds / len(self.canvas)
+            cost = Cost(self.meter.calls, *counts, share, _peak(self.model.device), batch_seconds=seconds)
             results.append(Decoded(canvas.rows(rows), score[rows].tolist(), cost))
         return results
 

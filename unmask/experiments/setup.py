@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from unmask.errors import UnmaskError, nearest
+from unmask.models.load import check_name
 from unmask.tasks import Metric
 
 PROBLEMS = {"GSM8K": 1319, "MATH500": 500, "Countdown": 256, "HumanEval": 164, "MBPP": 500, "Sudoku": 256}
@@ -108,6 +109,9 @@ def setup_for(
     grid: bool = False,
 ) -> Setup:
     """The embedded model has its own; every other model gets the paper's."""
+    check_name(model)
+    if lengths and min(lengths) < 1:
+        raise UnmaskError(f"length={min(lengths)} leaves nothing to write: give at least 1")
     setup = replace(TINY, grid=grid) if model == TINY.model else replace(PUBLISHED, model=model, grid=grid)
     if quick:
         setup = _small(setup)

@@ -29,8 +29,8 @@ from unmask.runs.store import Run, RunFolder, open_run, read_run
 from unmask.tasks import Problem, Task, task
 from unmask.version import __version__
 
-# Called with the records a run begins with, then with each batch of new ones, and with the total of the whole run.
-Watcher = Callable[[Sequence[Record], int], None]
+# Called with the records a run begins with, then with each batch of new ones; and with how many are done, of how many.
+Watcher = Callable[[Sequence[Record], int, int], None]
 
 
 def evaluate(
@@ -45,8 +45,9 @@ def evaluate(
     evaluation = Evaluation(grid)
     with open_run(out, head(grid, evaluation.problems), evaluation.ids) as folder:
         done = {record.name for record in folder.records if not (retry and record.error)}
+        count = len(done)
         if watch:
-            watch([record for record in folder.records if record.name in done], evaluation.total)
+            watch([record for record in folder.records if record.name in done], count, evaluation.total)
         if jobs := list(evaluation.jobs(done)):
             if grid.traces:
                 (folder.path / "traces").mkdir(exist_ok=True)
@@ -57,8 +58,9 @@ def evaluate(
                     records = list(pool.map(evaluation.record, [job] * len(result.answers), result.answers))
                     _keep_traces(folder, records, result.answers)
                     folder.append(records)
+                    count += len(records)
                     if watch:
-                        watch(records, evaluation.total)
+                        watch(records, count, evaluation.total)
     return read_run(out)
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from unmask.core import Decoder
 from unmask.models import Model
+from unmask.runs.answers import in_batches
 from unmask.runs.decoding import Decoding
-from unmask.runs.generation import Generation, in_batches
+from unmask.runs.generation import Generation
 from unmask.runs.prompt import read_prompt
 from unmask.tasks import Problem, Task
 
