@@ -111,7 +111,7 @@ def main() -> None:
     except edge.Interrupted as error:
         _refuse(str(error))
         _end(130)
-    except BrokenPipeError:
+    except (edge.PipeClosed, BrokenPipeError):
         _end(141)
     except Exception as error:
         # Depending on its version, typer brings its own click or the real one: its errors are told by their methods.

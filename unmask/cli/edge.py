@@ -33,14 +33,20 @@ class Interrupted(Exception):  # noqa: N818  not an error
     """The user stopped a command; the sentence says what is kept."""
 
 
+class PipeClosed(Exception):  # noqa: N818  not an error
+    """Whoever read the answer has seen enough."""
+
+
 class Edge(TyperGroup):
-    """Keeps end-of-file and Ctrl-C from click, which would answer them in its own way."""
+    """Keeps end-of-file, closed pipes and Ctrl-C from click, which would answer them in its own way."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted("stopped") from None
+        except BrokenPipeError:
+            raise PipeClosed from None
         except EOFError as error:
             raise UnmaskError(f"a file ended too early: {error}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -36,6 +37,10 @@ def render(paint: Callable[[Any], None], size: tuple[float, float], kind: str, l
         from matplotlib.figure import Figure
     except ImportError:
         raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
+    except ValueError as error:  # of a backend in the environment, which is not even used
+        raise UnmaskError(
+            f"matplotlib refuses MPLBACKEND={os.environ.get('MPLBACKEND')!r} ({error}): unset it"
+        ) from None
     with style.context("default"), matplotlib.rc_context(STYLE):
         figure = Figure(figsize=size, layout=layout)  # pyright: ignore[reportArgumentType]
         paint(figure)
