@@ -118,4 +118,9 @@ def resumable(kept: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted(f"stopped: {kept()}; go on with: {shlex.join(['unmask', *sys.argv[1:]])}") from None
+        raise Interrupted(f"stopped: {kept()}; go on with: {typed()}") from None
+
+
+def typed() -> str:
+    """The command as it was typed."""
+    return shlex.join(["unmask", *sys.argv[1:]])

@@ -9,7 +9,7 @@ import typer
 from unmask.cli import options, run_options
 from unmask.cli.app import app
 from unmask.cli.config import ConfigFile, DumpConfig
-from unmask.cli.edge import print_json, resumable
+from unmask.cli.edge import print_json, resumable, typed
 from unmask.cli.progress import board
 from unmask.cli.run_options import one_of, repeatable
 from unmask.runs.decoding import Decoding
@@ -95,7 +95,9 @@ def eval_(
         max_rows=max_rows,
     )
     with resumable(partial(_kept, out)), board() as watch:
-        run = evaluate(grid, out or "", make_engine(engine, workers, address), retry=retry, watch=watch)
+        run = evaluate(
+            grid, out or "", make_engine(engine, workers, address), retry=retry, watch=watch, command=typed()
+        )
     print_json(_facts(run)) if json else print(_table(run))
 
 

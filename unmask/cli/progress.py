@@ -109,5 +109,5 @@ def _bar() -> Iterator[Callable[[int, int, str], None]]:
         remark,
     )
     with Progress(*columns, console=Console(stderr=True), expand=True) as progress:
-        place = progress.add_task("starting")
+        place = progress.add_task("starting", total=None)
         yield lambda done, total, text: progress.update(place, completed=done, total=total, description=text)

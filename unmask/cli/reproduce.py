@@ -10,7 +10,7 @@ import typer
 
 from unmask.cli import options, run_options
 from unmask.cli.app import app
-from unmask.cli.edge import print_json
+from unmask.cli.edge import print_json, resumable
 from unmask.cli.progress import board
 from unmask.cli.run_options import one_of, repeatable
 from unmask.errors import UnmaskError
@@ -80,7 +80,7 @@ def reproduce(
         return
     allowed = {"prompts": prompts, "allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
     local = engine == "local"
-    with board() as watch:
+    with resumable(lambda: f"every whole record is kept in {str(out)!r}"), board() as watch:
         runner = Runner(make_engine(engine, workers, address), chosen, local, retry=retry, watch=watch, **allowed)
         results = [_run(each, setup, out / each.name, runner, compact, json) for each in experiments]
     if json:

@@ -15,7 +15,8 @@ from unmask.runs.files import write_whole
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKS = "osD^vP*X"
-KINDS = (".svg", ".png")
+KINDS = (".svg", ".png", ".pdf")
+UNDATED: dict[str, Any] = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
 STYLE: Any = {
     "svg.hashsalt": "unmask",
     "text.parse_math": False,  # names are not formulas
@@ -45,7 +46,7 @@ def render(paint: Callable[[Any], None], size: tuple[float, float], kind: str, l
         figure = Figure(figsize=size, layout=layout)  # pyright: ignore[reportArgumentType]
         paint(figure)
         out = io.BytesIO()
-        figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
+        figure.savefig(out, format=kind, dpi=150, metadata=UNDATED[kind])
         return out.getvalue()
 
 
@@ -64,7 +65,7 @@ def points_with_errors(axes: Any, place: int, label: str, xs: list[float], ys: l
 
 
 def kind_of(path: str | PathLike[str]) -> str:
-    """`svg` or `png`, by the file's name."""
+    """`svg`, `png` or `pdf`, by the file's name."""
     suffix = Path(path).suffix.lower()
     if suffix not in KINDS:
         raise UnmaskError(f"a picture cannot be written as {str(path)!r}: {nearest(suffix, KINDS)}")

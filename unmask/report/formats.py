@@ -37,7 +37,10 @@ def terminal(tables: Sequence[Table]) -> None:
 
 
 def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
-    parts = ["# Report", "Accuracy ± standard error over problems; **best**, <u>second</u>."]
+    parts = [
+        "# Report",
+        "Accuracy ± standard error over problems, or a 95 % interval where they all agree; **best**, <u>second</u>.",
+    ]
     parts += [part for table in tables for part in (f"## {escape(table.title)}", *table_markdown(table))]
     if legend:
         lines = [f"- {escape(label)}: {escape(full)}" for label, full in legend]
@@ -56,7 +59,11 @@ def table_markdown(table: Table) -> list[str]:
 def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
     """One line per cell, figures unrounded; columns for pass@k and the comparison where there are any."""
     ks = sorted({int(k) for cell in cells for k in cell["pass"]})
-    against = ("n", "difference", "low", "high", "better", "worse", "p") if any(c["against"] for c in cells) else ()
+    against = (
+        ("n", "difference", "low", "high", "better", "worse", "p", "p_corrected")
+        if any(c["against"] for c in cells)
+        else ()
+    )
     plain = [key for key in cells[0] if key not in ("pass", "against")]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,21 +42,33 @@ class Plot:
 
 def report_plots(groups: Sequence[Group]) -> list[Plot]:
     """Every plot that has more than one point to show."""
-    plots = [plot for number, group in enumerate(groups, 1) for plot in _group_plots(group, number)]
+    names = file_names(groups)
+    plots = [plot for name, group in zip(names, groups, strict=True) for plot in _group_plots(group, name)]
     return [plot for plot in plots if plot.lines]
 
 
-def _group_plots(group: Group, number: int) -> Iterator[Plot]:
+def file_names(groups: Sequence[Group]) -> list[str]:
+    """By task, and by model where there are several; numbered where two would be the same."""
+    several = len({group.model for group in groups}) > 1
+    plain = [_plain(f"{group.model}-{group.name}" if several else group.name) for group in groups]
+    return [name if plain.count(name) == 1 else f"{name}-{place}" for place, name in enumerate(plain, 1)]
+
+
+def _plain(name: str) -> str:
+    return "-".join(re.findall(r"[a-z0-9.]+", name.lower()))[-60:].strip("-.") or "plot"
+
+
+def _group_plots(group: Group, name: str) -> Iterator[Plot]:
     graded = [series for series in group.series if any(result.accuracy.n for result in series.results.values())]
     title = f"{group.model} · {group.name}"
     if len(group.lengths) > 1:
-        yield Plot(f"{number}-rows", title, ROWS, tuple((each.label, points_by_rows(each)) for each in graded))
-        yield Plot(f"{number}-length", title, "length", tuple((each.label, points_by_length(each)) for each in graded))
+        yield Plot(f"{name}-rows", title, ROWS, tuple((each.label, points_by_rows(each)) for each in graded))
+        yield Plot(f"{name}-length", title, "length", tuple((each.label, points_by_length(each)) for each in graded))
     elif len(graded) > 1:
-        yield Plot(f"{number}-rows", f"{title}, L={group.lengths[0]}", ROWS, tuple(_sweeps(graded)))
+        yield Plot(f"{name}-rows", f"{title}, L={group.lengths[0]}", ROWS, tuple(_sweeps(graded)))
     for length in group.lengths:
         curves = pass_curves(group, length)
-        yield Plot(f"{number}-pass-{length}", f"{title}, pass@k, L={length}", "k", curve_lines(curves))
+        yield Plot(f"{name}-pass-{length}", f"{title}, pass@k, L={length}", "k", curve_lines(curves))
 
 
 def _sweeps(swept: Iterable[Series]) -> Iterator[Curve]:

@@ -83,7 +83,7 @@ class Grid:
             "limit": self.limit,
             "metric": self.metric,
             "prompts": [_wording(each) for each in tasks],
-            "problems": [_digest(each, problems[spec]) for each, spec in zip(tasks, self.tasks, strict=True)],
+            "problems": [digest_of(each, problems[spec]) for each, spec in zip(tasks, self.tasks, strict=True)],
             **decoding,
             "traces": self.traces,
             **self.placement.spec(),
@@ -182,7 +182,7 @@ def _wording(source: Task) -> Any:
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def _digest(source: Task, problems: Sequence[Problem]) -> dict[str, Any]:
+def digest_of(source: Task, problems: Sequence[Problem]) -> dict[str, Any]:
     """A hash of the problems as they are posed: other data is another run."""
     posed = json.dumps([[problem.id, source.messages(problem)] for problem in problems])
     return {"count": len(problems), "digest": blake2b(posed.encode(), digest_size=8).hexdigest()}

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from unmask.errors import UnmaskError
 from unmask.runs.files import sync_folder, write_all, write_whole
 from unmask.runs.folder import locked, make_folder, refusal
+from unmask.runs.growth import Digest
 from unmask.runs.head import HEAD, agree, learn, read_head
 from unmask.runs.record import Name, Record, read_record
 
@@ -136,15 +137,21 @@ class RunFolder:
 
 @contextlib.contextmanager
 def open_run(
-    folder: str | os.PathLike[str], head: dict[str, Any], problems: Problems | None = None
+    folder: str | os.PathLike[str],
+    head: dict[str, Any],
+    problems: Problems | None = None,
+    digest: Digest | None = None,
 ) -> Iterator[RunFolder]:
-    """Begin the run that `head` describes, or resume it; another run's folder is refused."""
+    """Begin the run that `head` describes, resume it, or let it grow; another run's folder is refused.
+
+    `digest` tells whether the problems of a smaller run are the first of this one's.
+    """
     folder = Path(folder)
     with contextlib.ExitStack() as stack:
         try:
             make_folder(folder, (HEAD,), "run")
             stack.enter_context(locked(folder))
-            head = agree(folder, head, _begun(folder / RECORDS))
+            head = agree(folder, head, _begun(folder / RECORDS), digest)
             records, size = read_records(folder / RECORDS, head["spec"], problems)
             file = stack.enter_context((folder / RECORDS).open("ab", buffering=0)).fileno()
             if os.fstat(file).st_size > size:
