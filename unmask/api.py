@@ -61,10 +61,10 @@ def load(
 @overload
 def generate(model: Model | str, prompt: OnePrompt, **options: Unpack[AnswerOptions]) -> Output: ...
 @overload
-def generate(model: Model | str, prompt: ManyPrompts, **options: Unpack[AnswerOptions]) -> list[Output]: ...
+def generate(model: Model | str, prompt: ManyPrompts | Ids, **options: Unpack[AnswerOptions]) -> list[Output]: ...
 def generate(
     model: Model | str,
-    prompt: OnePrompt | ManyPrompts,
+    prompt: Any,
     *,
     key: Key = str,
     trace: TraceOption = False,
@@ -74,7 +74,7 @@ def generate(
     errors: Errors = "raise",
     progress: Progress = False,
     **decoding: Unpack[DecodingOptions],
-) -> Output | list[Output]:
+) -> Any:
     """Answer a prompt, or each of a list of them: text, chat messages or token ids.
 
     Ids may be a list, a tensor, an array or what a tokenizer of `transformers` returns. Every field of
@@ -96,7 +96,7 @@ def fill(model: Model | str, prompt: str | Messages, **options: Unpack[AnswerOpt
 def fill(model: Model | str, prompt: list[str] | list[Messages], **options: Unpack[AnswerOptions]) -> list[Output]: ...
 def fill(
     model: Model | str,
-    prompt: str | Messages | list[str] | list[Messages],
+    prompt: Any,
     *,
     key: Key = str,
     trace: TraceOption = False,
@@ -106,7 +106,7 @@ def fill(
     errors: Errors = "raise",
     progress: Progress = False,
     **decoding: Unpack[DecodingOptions],
-) -> Output | list[Output]:
+) -> Any:
     """Fill the gaps of a text, each written `<mask:n>` for n tokens; `length` masks may follow the text as well.
 
     All masks form one list from left to right, which the decoder takes in blocks. `.text` is the whole text, filled.
@@ -163,7 +163,7 @@ def _decoding(options: Mapping[str, Any], length: int, refused: str = "") -> Dec
 
 def _answer(
     generation: Generation, prompt: Any, trace: TraceOption, max_rows: int | None, **options: Any
-) -> Output | list[Output]:
+) -> Any:
     prompts, single = _prompts(generation, prompt, check_max_rows(max_rows))
     path = None if isinstance(trace, bool) else Path(trace)
     if path is not None:

@@ -109,7 +109,7 @@ def test_demo_sets_the_search_beside_the_single_path(run):
 WRONG = [
     (["genrate", "abc"], "", "did you mean 'generate'"),
     (["models", "inspct"], "", "did you mean 'inspect'"),
-    (["generate"], "", "Missing argument 'PROMPT'"),
+    (["generate"], "", "a prompt is missing"),
     (["generate", ""], "", "the prompt is empty"),
     (["generate", "-"], "  \n", "the prompt is empty"),
     (["generate", "-"], "\xff", "is not UTF-8"),

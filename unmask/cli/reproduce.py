@@ -34,7 +34,7 @@ FOLDERS = ("--out", "-o", "--compact", "--data")
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="From `unmask list experiments`.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="4 problems per cell, to see that everything works.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="One problem per cell of three benchmarks, to see that everything works.")] = False,
     plan_: Annotated[bool, typer.Option("--plan", help="Only print the cells, rows and time.")] = False,
     model: options.ModelName = options.MODEL,
     out: Annotated[
@@ -97,7 +97,7 @@ def _run(
     experiment: Experiment, setup: Setup, out: Path, runner: Runner, compact: Path | None, quiet: bool
 ) -> dict[str, Any]:
     evidence = reproduction.reproduce(experiment, setup, out, runner, command())
-    findings = experiment.findings(evidence)
+    findings = reproduction.noted(experiment.findings(evidence), evidence)
     reproduction.write_results(out, experiment, evidence, findings)
     if compact is not None:
         pack_folder(out, compact / f"{experiment.name}.jsonl.gz")

@@ -11,6 +11,7 @@ from unmask.tasks import Metric
 
 PROBLEMS = {"GSM8K": 1319, "MATH500": 500, "Countdown": 256, "HumanEval": 164, "MBPP": 500, "Sudoku": 256}
 BENCHMARKS = tuple(PROBLEMS)
+QUICK, QUICK_BENCHMARKS = 1, ("Countdown", "MATH500", "Sudoku")  # problems per cell of a quick run, and of what
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,8 @@ def setup_for(
 
 
 def _small(setup: Setup) -> Setup:
-    """Enough to see that everything works, too little for any conclusion."""
-    own = dict.fromkeys(BENCHMARKS, 32) | {"Sudoku": 48}
-    small = replace(setup, axis=(32,), tabled=None, own=own, limit=4, few=4, samples=16, repeats=2, seeds=(0,))
-    return replace(small, passes=("Countdown",), most_beams=4)
+    """Enough to see that everything works, too little for any conclusion; at a length where `tiny` can answer."""
+    length = 64 if setup.own else 32
+    own, few = dict.fromkeys(BENCHMARKS, length) | {"Sudoku": max(48, length)}, QUICK
+    small = replace(setup, axis=(length,), tabled=None, own=own, limit=few, few=few, samples=8, repeats=2, seeds=(0,))
+    return replace(small, passes=("Countdown",), most_beams=4, benchmarks=QUICK_BENCHMARKS)

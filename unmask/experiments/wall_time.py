@@ -17,7 +17,7 @@ import torch
 
 from unmask.core import decoder
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Claim, Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings, by_sign
 from unmask.experiments.methods import Method, Part
 from unmask.experiments.paper import paper
 from unmask.experiments.runner import Runner
@@ -127,10 +127,15 @@ def _claims(seconds: Seconds) -> list[Claim]:
 
 
 def _at_most(text: str, bound: float, seconds: Seconds, before: str) -> Claim:
-    ratios = {at: median(times) / median(seconds[before][at]) for at, times in seconds[SEARCH].items()}
-    within = {ratio <= bound for ratio in ratios.values()}
-    outcome = "not decided" if len(within) > 1 else "holds" if True in within else "does not hold"
-    return Claim(text, outcome, ", ".join(f"{ratio:.2f}× at L={length}" for length, ratio in ratios.items()))
+    """At every length most problems are within the bound, or at every length most are not."""
+    claims = []
+    for length, times in seconds[SEARCH].items():
+        within = sum(time <= bound * other for time, other in zip(times, seconds[before][length], strict=True))
+        ratio = median(times) / median(seconds[before][length])
+        claims.append(by_sign("", within, len(times) - within, f"{ratio:.2f}× at L={length}"))
+    outcomes = {claim.outcome for claim in claims}
+    outcome = outcomes.pop() if len(outcomes) == 1 else "not decided"
+    return Claim(text, outcome, "; ".join(claim.figures for claim in claims))
 
 
 def _spread(times: list[float]) -> str:
