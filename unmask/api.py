@@ -161,9 +161,7 @@ def _decoding(options: Mapping[str, Any], length: int, refused: str = "") -> Dec
     return Decoding.from_dict({**options, "length": chosen})
 
 
-def _answer(
-    generation: Generation, prompt: Any, trace: TraceOption, max_rows: int | None, **options: Any
-) -> Any:
+def _answer(generation: Generation, prompt: Any, trace: TraceOption, max_rows: int | None, **options: Any) -> Any:
     prompts, single = _prompts(generation, prompt, check_max_rows(max_rows))
     path = None if isinstance(trace, bool) else Path(trace)
     if path is not None:

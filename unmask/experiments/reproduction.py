@@ -43,7 +43,7 @@ def noted(findings: Findings, evidence: Evidence) -> Findings:
     most = max((part.limit or FEWEST for part in evidence.parts), default=FEWEST)
     if most >= FEWEST:
         return findings
-    note = f"At most {most} problems per cell: too few to decide anything."
+    note = f"n={most} at most: too few problems to decide anything."
     return replace(findings, tables=[replace(table, notes=(*table.notes, note)) for table in findings.tables])
 
 

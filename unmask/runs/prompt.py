@@ -74,8 +74,10 @@ def plain_prompt(prompt: Any) -> Any:
     if isinstance(prompt, Mapping) and "input_ids" in prompt:
         return _without_padding(plain_prompt(prompt["input_ids"]), plain_prompt(prompt.get("attention_mask")))
     if hasattr(prompt, "tolist") and hasattr(prompt, "ndim"):
-        if prompt.ndim not in (1, 2):
-            raise UnmaskError(f"a tensor of token ids has one or two dimensions, not {prompt.ndim}")
+        if prompt.ndim > 2 or "int" not in str(prompt.dtype):
+            raise UnmaskError(
+                f"token ids are whole numbers in at most two dimensions, not {prompt.ndim} of {prompt.dtype}"
+            )
         return prompt.tolist()
     if isinstance(prompt, list | tuple) and any(
         hasattr(each, "tolist") or isinstance(each, Mapping) for each in prompt
