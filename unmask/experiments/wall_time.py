@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from statistics import median
 from typing import Any
@@ -110,12 +111,12 @@ def _plot(evidence: Evidence, seconds: Seconds) -> Plot:
         for name, by_length in seconds.items()
     )
     title = f"{evidence.setup.model} · {evidence.measured['machine']['name']}"
-    axis = "seconds per problem  (median, ± half the range)"
+    axis = "seconds per problem  (median, and the range)"
     return Plot("wall-time", title, "length of the answer", lines, y=axis, zero=True, shares=False)
 
 
 def _point(length: int, times: list[float]) -> Point:
-    return Point(float(length), Estimate(median(times), (max(times) - min(times)) / 2, len(times)))
+    return Point(float(length), Estimate(median(times), None, len(times)), (min(times), max(times)))
 
 
 def _claims(seconds: Seconds) -> list[Claim]:
@@ -127,15 +128,14 @@ def _claims(seconds: Seconds) -> list[Claim]:
 
 
 def _at_most(text: str, bound: float, seconds: Seconds, before: str) -> Claim:
-    """At every length most problems are within the bound, or at every length most are not."""
-    claims = []
-    for length, times in seconds[SEARCH].items():
-        within = sum(time <= bound * other for time, other in zip(times, seconds[before][length], strict=True))
-        ratio = median(times) / median(seconds[before][length])
-        claims.append(by_sign("", within, len(times) - within, f"{ratio:.2f}× at L={length}"))
-    outcomes = {claim.outcome for claim in claims}
-    outcome = outcomes.pop() if len(outcomes) == 1 else "not decided"
-    return Claim(text, outcome, "; ".join(claim.figures for claim in claims))
+    """By the problems of all lengths; not decided where the medians of two lengths disagree."""
+    pairs = {at: list(zip(times, seconds[before][at], strict=True)) for at, times in seconds[SEARCH].items()}
+    ratios = {at: median(seconds[SEARCH][at]) / median(seconds[before][at]) for at in pairs}
+    every = [search <= bound * other for times in pairs.values() for search, other in times]
+    figures = ", ".join(f"{ratio:.2f}× at L={length}" for length, ratio in ratios.items())
+    claim = by_sign(text, sum(every), len(every) - sum(every), figures)
+    agree = len({ratio <= bound for ratio in ratios.values()}) == 1
+    return claim if agree else replace(claim, outcome="not decided")
 
 
 def _spread(times: list[float]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -50,14 +51,46 @@ def render(paint: Callable[[Any], None], size: tuple[float, float], kind: str, l
         return out.getvalue()
 
 
-def points_with_errors(axes: Any, place: int, label: str, xs: list[float], ys: list[float], **style: Any) -> None:
-    """The series at this place of a figure, in its colour and marker; `xerr` or `yerr` gives the errors."""
+# A method has its colour in every figure; its variants share that, and differ in their marker.
+METHODS = {
+    "order-token search": 0,
+    "ots": 0,
+    "order-token-search": 0,
+    "low-confidence": 1,
+    "random": 2,
+    "ar": 3,
+    "left-to-right": 3,
+    "search": 4,
+    "adaptive": 5,
+}
+
+
+def looks(labels: Sequence[str]) -> list[tuple[str, str]]:
+    """The colour and marker of each series. A label that names no known method takes a colour that is left over."""
+    known = [_method(label) for label in labels]
+    spare = [place for place in range(len(COLOURS)) if place not in known] or list(range(len(COLOURS)))
+    others = iter(range(len(labels)))
+    places = [spare[next(others) % len(spare)] if place is None else place for place in known]
+    return [(COLOURS[place], MARKS[number % len(MARKS)]) for number, place in enumerate(places)]
+
+
+def _method(label: str) -> int | None:
+    """By the longest name that a label begins with."""
+    word = label.lower()
+    begun = [name for name in METHODS if re.match(rf"{re.escape(name)}(?![a-z-])", word)]
+    return METHODS[max(begun, key=len)] if begun else None
+
+
+def points_with_errors(
+    axes: Any, look: tuple[str, str], label: str, xs: list[float], ys: list[float], **style: Any
+) -> None:
+    """A series in its colour and marker; `xerr` or `yerr` gives the errors."""
     axes.errorbar(
         xs,
         ys,
         label=label,
-        color=COLOURS[place % len(COLOURS)],
-        marker=MARKS[place % len(MARKS)],  # one more marker than colours, so that no two series look alike
+        color=look[0],
+        marker=look[1],
         markersize=5,
         capsize=2,
         **{"elinewidth": 0.8, "linestyle": "none"} | style,

@@ -12,7 +12,6 @@ from typing import Any
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -56,15 +55,16 @@ def _print_stacked(console: Console, table: Table) -> None:
     """Each row below its name, for a terminal too narrow for columns."""
     for row in table.rows:
         console.print(Text(visible(row[0].text)))
-        cells = Text("  ").join(
-            Text.assemble(
-                (visible(head) + "\u00a0", "dim"),
-                (visible(cell.text).replace(" ", "\u00a0"), _STYLES.get(cell.rank, "")),
-            )
-            for head, cell in zip(table.head[1:], row[1:], strict=True)
-            if cell.text != MISSING
-        )
-        console.print(Padding(cells, (0, 0, 0, 2)))
+        line = Text("  ")
+        for head, cell in zip(table.head[1:], row[1:], strict=True):
+            part = Text.assemble((f"{visible(head)} ", "dim"), (visible(cell.text), _STYLES.get(cell.rank, "")), "  ")
+            if cell.text == MISSING:
+                continue
+            if line.cell_len + part.cell_len - 2 > console.width and line.plain.strip():
+                console.print(line)
+                line = Text("  ")
+            line.append_text(part)
+        console.print(line)
 
 
 def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
