@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import UserDict
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import torch
 import unmask
 from unmask.runs.prompt import _say_plain
 
-OPTIONS = {"decoder": "low-confidence", "length": 4}
+OPTIONS: Any = {"decoder": "low-confidence", "length": 4}
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +26,11 @@ def test_ids_come_as_lists_tensors_arrays_and_batch_encodings(model: unmask.Mode
     ids = model.text.encode("abc")
     wanted = unmask.generate(model, "abc", **OPTIONS).text
     encoding = UserDict({"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, 3).long()})
-    for prompt in (ids, torch.tensor(ids), np.array(ids), [np.int64(each) for each in ids]):
+    one: tuple[Any, ...] = (ids, torch.tensor(ids), np.array(ids), [np.int64(each) for each in ids])
+    for prompt in one:
         assert unmask.generate(model, prompt, **OPTIONS).text == wanted
-    for prompts in (torch.tensor([ids]), [torch.tensor(ids)], encoding):
+    several: tuple[Any, ...] = (torch.tensor([ids]), [torch.tensor(ids)], encoding)
+    for prompts in several:
         assert [each.text for each in unmask.generate(model, prompts, **OPTIONS)] == [wanted]
     padded = {"input_ids": [[5, *ids]], "attention_mask": [[0, 1, 1, 1]]}
     assert [each.text for each in unmask.generate(model, padded, **OPTIONS)] == [wanted]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from unmask.runs.grid import make_grid
 from unmask.runs.store import read_run
 
 
-def grown(out: Path, limit: int = 2, decoders: tuple[str, ...] = ("low-confidence",), **more):
+def grown(out: Path, limit: int = 2, decoders: tuple[str, ...] = ("low-confidence",), **more: Any) -> Any:
     seen: list[tuple[int, int, int]] = []
     grid = make_grid(["toy-chain"], ["countdown"], decoders, [4], limit=limit, **more)
     run = evaluate(
@@ -42,7 +43,8 @@ def test_a_smaller_or_another_run_is_still_refused(tmp_path: Path):
     out = tmp_path / "run"
     grown(out, limit=3, decoders=("low-confidence", "random"))
     before = (out / "run.json").read_bytes()
-    for other in ({"limit": 2}, {"limit": 9, "decoders": ("random",)}, {"limit": 9, "metric": "d1"}):
+    others: list[dict[str, Any]] = [{"limit": 2}, {"limit": 9, "decoders": ("random",)}, {"limit": 9, "metric": "d1"}]
+    for other in others:
         with pytest.raises(UnmaskError, match="holds another run"):
             grown(out, **other)
     assert (out / "run.json").read_bytes() == before

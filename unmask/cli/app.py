@@ -127,11 +127,11 @@ def main() -> None:
 
 def _end(code: int) -> NoReturn:
     """What standard output could not take is dropped, so that Python does not complain of it while it ends."""
-    try:
-        if sys.stdout is not None:
+    if sys.stdout is not None:
+        try:
             sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 

@@ -79,6 +79,8 @@ def _show(problems: list[Problem], results: list[dict[str, Any]]) -> None:
     for name, key in (("right", "right"), ("rows asked", "rows"), ("rows computed", "computed")):
         totals = [sum(result[key] for result in results if result["decoder"] == spec) for spec in DECODERS.values()]
         table.add_row(name, "", *map(str, totals))
+    for column in table.columns:
+        column.overflow = "fold"  # a narrow terminal breaks a name, and loses none of it
     Console().print(table)
 
 

@@ -101,7 +101,8 @@ def eval_(
     print_json(_facts(run)) if json else print(_table(run))
 
 
-def _kept(folder: Path) -> str:
+def _kept(folder: Path | None) -> str:
+    folder = folder or Path()
     lines = (folder / RECORDS).read_bytes().count(b"\n") if (folder / RECORDS).exists() else 0
     return f"{lines} records are kept in {str(folder)!r}"
 

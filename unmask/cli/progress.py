@@ -101,11 +101,10 @@ def _bar() -> Iterator[Callable[[int, int, str], None]]:
             yield note
         return
     remark = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
-    fixed = {"no_wrap": True}
     columns = (
-        BarColumn(BAR, table_column=Column(**fixed, min_width=BAR)),
-        MofNCompleteColumn(table_column=Column(**fixed)),
-        TimeRemainingColumn(compact=True, table_column=Column(**fixed)),
+        BarColumn(BAR, table_column=Column(no_wrap=True, min_width=BAR)),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
         remark,
     )
     with Progress(*columns, console=Console(stderr=True), expand=True) as progress:

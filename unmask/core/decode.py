@@ -73,7 +73,8 @@ class Session:
         for problem, counts in enumerate(self.meter.counts.T.tolist()):
             rows = (canvas.problem == problem).nonzero()[:, 0]
             share = seconds / len(self.canvas)
-            cost = Cost(self.meter.calls, *counts, share, _peak(self.model.device), batch_seconds=seconds)
+            shared = {"memory": _peak(self.model.device), "batch_seconds": seconds}
+            cost = Cost(self.meter.calls, *counts, seconds=share, **shared)
             results.append(Decoded(canvas.rows(rows), score[rows].tolist(), cost))
         return results
 

@@ -133,7 +133,8 @@ def draw(plot: Plot, kind: str) -> bytes:
 def _errors(point: Point) -> tuple[float, float]:
     """Below and above the point: the measured range, or the standard error."""
     if point.span is None:
-        return (point.estimate.error or 0.0,) * 2
+        error = point.estimate.error or 0.0
+        return error, error
     value = point.estimate.value or 0.0
     return value - point.span[0], point.span[1] - value
 

@@ -69,10 +69,11 @@ def _check_ids(model: Model, ids: Sequence[int]) -> None:
             raise UnmaskError(f"{where} is not in the vocabulary of {model.name}: ids are {known}")
 
 
-def plain_prompt(prompt: Any) -> Any:
+def plain_prompt(given: Any) -> Any:
     """Tensors, arrays and what a tokenizer of `transformers` returns, as lists of ids; anything else as it is."""
-    if isinstance(prompt, Mapping) and "input_ids" in prompt:
-        return _without_padding(plain_prompt(prompt["input_ids"]), plain_prompt(prompt.get("attention_mask")))
+    prompt: Any = given
+    if isinstance(given, Mapping) and "input_ids" in given:
+        return _without_padding(plain_prompt(given["input_ids"]), plain_prompt(given.get("attention_mask")))
     if hasattr(prompt, "tolist") and hasattr(prompt, "ndim"):
         if prompt.ndim > 2 or "int" not in str(prompt.dtype):
             raise UnmaskError(
