@@ -30,10 +30,10 @@ def tree(
 
     \b
     Examples:
-      unmask generate abc --length 8 --decoder 'ots(beams=4, block=4)' --trace abc.jsonl
-      unmask tree abc.jsonl
-      unmask generate abc --length 8 --decoder low-confidence --trace low.jsonl
-      unmask tree abc.jsonl --beside low.jsonl --out abc.svg
+      unmask generate --chat 'Numbers: [87, 28, 35] Target: 94' --decoder 'ots(beams=4)' --trace search.jsonl
+      unmask tree search.jsonl
+      unmask generate --chat 'Numbers: [87, 28, 35] Target: 94' --decoder low-confidence --trace path.jsonl
+      unmask tree search.jsonl --beside path.jsonl --out tree.svg
     """
     kind = out and kind_of(out)
     tree = read_tree(Trace.load(trace), beside and Trace.load(beside))
