@@ -1,4 +1,4 @@
-"""`python -m tools.reference [FOLDER] [HELP]`: docs/reference and the help of the command line, from the code."""
+"""`python -m tools.reference [FOLDER] [HELP] [LISTS]`: docs/reference, help and lists of the command, from the code."""
 
 import dataclasses
 import inspect
@@ -12,6 +12,8 @@ from typing import Any
 import unmask
 from unmask import compat
 from unmask.cli.app import HELP, whole
+from unmask.cli.list import KINDS, LISTS
+from unmask.cli.listing import entries
 from unmask.core import decoder
 from unmask.entries import describe_entry, field_comments
 from unmask.policies.likelihood import likelihood
@@ -57,14 +59,14 @@ def decoders_page() -> str:
         "# Decoders\n",
         "Write a decoder as `name(setting=value, …)`, for example `ots(beams=4, block=32)`.\n",
     ]
-    text += _entries(decoder)
+    text += _entry_lines(decoder)
     text.append("# Likelihoods\n\nWhat `likelihood=…` may be: `ots(likelihood=interleaved(combs=2))`.\n")
-    text += _entries(likelihood)
+    text += _entry_lines(likelihood)
     text.append("# Ways to score a text\n\nWhat `unmask.score(…, way=…)` may be, beside every likelihood above.\n")
-    return "\n".join(text + _entries(way))
+    return "\n".join(text + _entry_lines(way))
 
 
-def _entries(registry: Registry[Any]) -> list[str]:
+def _entry_lines(registry: Registry[Any]) -> list[str]:
     text: list[str] = []
     for name in registry:
         about = describe_entry(registry, name)
@@ -174,12 +176,18 @@ def _help_text(command: Any, context: Any) -> str:
     return command.get_help(context)
 
 
-def main(folder: Path = FOLDER, help_file: Path = HELP) -> None:
+def lists() -> str:
+    """What `unmask list` shows, so that it can be shown before torch is loaded."""
+    return json.dumps({kind: entries(kind) for kind in KINDS}, indent=1, ensure_ascii=False) + "\n"
+
+
+def main(folder: Path = FOLDER, help_file: Path = HELP, list_file: Path = LISTS) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")
     help_file.write_text(helps(), encoding="utf-8")
+    list_file.write_text(lists(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:3]))
+    main(*map(Path, sys.argv[1:4]))

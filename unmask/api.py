@@ -15,15 +15,19 @@ from unmask.core import Frame, Watch
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Messages, Model
 from unmask.policies.way import Way
+from unmask.runs.answers import Errors, in_batches, read_prompts
+from unmask.runs.bounds import check_max_rows
 from unmask.runs.decoding import Decoding, DecodingOptions
 from unmask.runs.files import check_writable
-from unmask.runs.generation import Generation, in_batches
+from unmask.runs.generation import Generation
 from unmask.runs.output import Output
 from unmask.runs.placement import Placement
-from unmask.runs.prompt import EncodedPrompt, OnePrompt, is_one, read_prompt
-from unmask.runs.scoring import WAY, OneText, Progress, Scored, Scoring, make_way, read_pair
+from unmask.runs.prompt import EncodedPrompt, OnePrompt, is_one, plain_prompt
+from unmask.runs.scoring import WAY, OneText, Scored, Scoring, make_way, read_pair
+from unmask.runs.telling import Progress
 
 BATCH = 16  # prompts decoded together
+Ids: TypeAlias = torch.Tensor | Mapping[str, Any]  # tensors, and what a tokenizer of `transformers` returns
 ManyPrompts: TypeAlias = list[str] | list[Messages] | list[list[dict[str, str]]] | list[list[int]]
 TraceOption: TypeAlias = bool | str | os.PathLike[str]
 Key: TypeAlias = Callable[[str], str]
@@ -36,6 +40,9 @@ class AnswerOptions(DecodingOptions, total=False):
     trace: TraceOption
     batch: int
     watch: Watch | None
+    max_rows: int | None
+    errors: Errors
+    progress: Progress
 
 
 class ScoreOptions(TypedDict, total=False):
@@ -46,7 +53,7 @@ class ScoreOptions(TypedDict, total=False):
     block: int | None
     seed: int
     batch: int
-    watch: Progress | None
+    progress: Progress
 
 
 def load(
@@ -68,26 +75,33 @@ def load(
 @overload
 def generate(model: Model | str, prompt: OnePrompt, **options: Unpack[AnswerOptions]) -> Output: ...
 @overload
-def generate(model: Model | str, prompt: ManyPrompts, **options: Unpack[AnswerOptions]) -> list[Output]: ...
+def generate(model: Model | str, prompt: ManyPrompts | Ids, **options: Unpack[AnswerOptions]) -> list[Output]: ...
 def generate(
     model: Model | str,
-    prompt: OnePrompt | ManyPrompts,
+    prompt: Any,
     *,
     key: Key = str,
     trace: TraceOption = False,
     batch: int = BATCH,
     watch: Watch | None = None,
+    max_rows: int | None = None,
+    errors: Errors = "raise",
+    progress: Progress = False,
     **decoding: Unpack[DecodingOptions],
-) -> Output | list[Output]:
+) -> Any:
     """Answer a prompt, or each of a list of them: text, chat messages or token ids.
 
-    Every field of `unmask.Decoding` is a keyword argument; `length` is by default the model's own. `key` maps a text to
-    what votes compare. `trace=True` keeps a trace in `.trace`; a path also writes it there. `batch` prompts are decoded
-    together.
+    Ids may be a list, a tensor, an array or what a tokenizer of `transformers` returns. Every field of
+    `unmask.Decoding` is a keyword argument; `length` is by default the model's own. `key` maps a text to what votes
+    compare. `trace=True` keeps a trace in `.trace`; a path also writes it there. `batch` prompts are decoded together.
+    `watch(numbers, frame)` is called after every step with the indices of the prompts that took it, and the state of
+    their rows. A prompt that may cost more than `max_rows` rows is refused, a million by default. With
+    `errors="return"` the `UnmaskError` of a prompt that cannot be answered takes the place of its output.
+    `progress=True` shows a bar on standard error; `progress(done, total)` is called after every batch.
     """
     model = load(model) if isinstance(model, str) else model
     generation = Generation(model, _decoding(decoding, model.default_length), key=key)
-    return _answer(generation, prompt, trace, batch, watch)
+    return _answer(generation, prompt, trace, max_rows, batch=batch, watch=watch, errors=errors, progress=progress)
 
 
 @overload
@@ -96,14 +110,17 @@ def fill(model: Model | str, prompt: str | Messages, **options: Unpack[AnswerOpt
 def fill(model: Model | str, prompt: list[str] | list[Messages], **options: Unpack[AnswerOptions]) -> list[Output]: ...
 def fill(
     model: Model | str,
-    prompt: str | Messages | list[str] | list[Messages],
+    prompt: Any,
     *,
     key: Key = str,
     trace: TraceOption = False,
     batch: int = BATCH,
     watch: Watch | None = None,
+    max_rows: int | None = None,
+    errors: Errors = "raise",
+    progress: Progress = False,
     **decoding: Unpack[DecodingOptions],
-) -> Output | list[Output]:
+) -> Any:
     """Fill the gaps of a text, each written `<mask:n>` for n tokens; `length` masks may follow the text as well.
 
     All masks form one list from left to right, which the decoder takes in blocks. `.text` is the whole text, filled.
@@ -111,7 +128,7 @@ def fill(
     """
     model = load(model) if isinstance(model, str) else model
     generation = Generation(model, _decoding(decoding, 0, refused="early_end"), infill=True, key=key)
-    return _answer(generation, prompt, trace, batch, watch)
+    return _answer(generation, prompt, trace, max_rows, batch=batch, watch=watch, errors=errors, progress=progress)
 
 
 @overload
@@ -135,14 +152,14 @@ def score(
     block: int | None = None,
     seed: int = 0,
     batch: int = BATCH,
-    watch: Progress | None = None,
+    progress: Progress = False,
 ) -> Scored | list[Scored]:
     """The log-likelihood of a text after a prompt, or of each of a list of texts: after one prompt, or each its own.
 
     `way` is `duel`, `elbo(n=128)`, `path` or a likelihood such as `interleaved(combs=2)` (docs/scoring.md). `length`
     fills texts up with end-of-text to so many tokens, as answers of `generate` are. Texts are scored in blocks of
     `block` tokens: by default a block-causal model's own, else the whole text is one. `seed` is that of the random
-    masks of `elbo`. `batch` texts are scored together; no result depends on it.
+    masks of `elbo`. `batch` texts are scored together; no result depends on it. `progress` is as in `generate`.
     """
     chosen = make_way(way)
     model = load(model) if isinstance(model, str) else model
@@ -154,7 +171,7 @@ def score(
             f"{len(prompts)} prompts and {len(texts)} texts do not pair: give one prompt, or one per text"
         )
     pairs = [read_pair(model, before, after, length) for before, after in zip(prompts, texts, strict=True)]
-    scores = Scoring(model, chosen, block, seed).scores(pairs, batch, watch)
+    scores = Scoring(model, chosen, block, seed).scores(pairs, batch, progress)
     return scores[0] if single else scores
 
 
@@ -185,7 +202,11 @@ def stream(
     """
     model = load(model) if isinstance(model, str) else model
     generation = Generation(model, _decoding(decoding, model.default_length, refused="stop"))
-    prompts, _ = _prompts(generation, prompt)
+    prompts: list[EncodedPrompt] = []
+    for each in _prompts(generation, prompt, check_max_rows(None))[0]:
+        if isinstance(each, UnmaskError):
+            raise each
+        prompts.append(each)
     return (_moment(generation, prompts, frame) for frame in generation.frames(prompts))
 
 
@@ -198,29 +219,24 @@ def _decoding(options: Mapping[str, Any], length: int, refused: str = "") -> Dec
     return Decoding.from_dict({**options, "length": chosen})
 
 
-def _answer(
-    generation: Generation, prompt: OnePrompt | ManyPrompts, trace: TraceOption, batch: int, watch: Watch | None
-) -> Output | list[Output]:
-    prompts, single = _prompts(generation, prompt)
+def _answer(generation: Generation, prompt: Any, trace: TraceOption, max_rows: int | None, **options: Any) -> Any:
+    prompts, single = _prompts(generation, prompt, check_max_rows(max_rows))
     path = None if isinstance(trace, bool) else Path(trace)
     if path is not None:
         if not single:
             raise UnmaskError("a trace file holds one prompt: use trace=True and save each output's trace")
         check_writable(path)
-    outputs = in_batches(generation, prompts, batch, traced=trace is not False, watch=watch)
-    if path is not None and (kept := outputs[0].trace):
+    outputs: list[Any] = in_batches(generation, prompts, traced=trace is not False, **options)
+    if path is not None and isinstance(outputs[0], Output) and (kept := outputs[0].trace):
         kept.save(path)
     return outputs[0] if single else outputs
 
 
-def _prompts(generation: Generation, prompt: OnePrompt | ManyPrompts) -> tuple[list[EncodedPrompt], bool]:
+def _prompts(generation: Generation, prompt: Any, most: int) -> tuple[list[EncodedPrompt | UnmaskError], bool]:
     """The prompts, and whether a single one was given."""
-    if not isinstance(prompt, Sequence):
-        raise UnmaskError(f"a prompt is text, chat messages or token ids, not {type(prompt).__name__}")
+    prompt = plain_prompt(prompt)
     single = is_one(prompt)
-    every: Sequence[Any] = [prompt] if single else prompt
-    length, infill = generation.decoding.length, generation.infill
-    return [read_prompt(generation.model, each, length, infill) for each in every], single
+    return read_prompts(generation, [prompt] if single else prompt, most), single
 
 
 def _moment(generation: Generation, prompts: list[EncodedPrompt], frame: Frame) -> Moment:

@@ -154,10 +154,25 @@ def _read_bool(text: str) -> bool:
     return text.lower() == "true"
 
 
+def _read_int(text: str) -> int:
+    """In ASCII digits: Python's own reader takes digits of every script, and underscores between them."""
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise ValueError(text)
+    if len(text) > 20 or abs(int(text)) >= 2**63:
+        raise UnmaskError(f"{text[:24]}{'…' * (len(text) > 24)} is too large: whole numbers end at 2^63")
+    return int(text)
+
+
+def _read_float(text: str) -> float:
+    if not text.isascii() or "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
 _READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
     bool: (_read_bool, "true or false"),
-    int: (int, "a whole number"),
-    float: (float, "a number"),
+    int: (_read_int, "a whole number"),
+    float: (_read_float, "a number"),
     str: (str, "text"),
 }
 

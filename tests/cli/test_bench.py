@@ -41,7 +41,7 @@ def test_json_is_one_object_on_standard_output(run):
         (["--shape", "llada-nano", "--model", "tiny"], "choose one of them"),
         ([*SMALL, "--only", "otts"], "unknown contender 'otts'"),
         ([*SMALL, "--sweep", "rows"], "unknown sweep 'rows'"),
-        ([*SMALL, "--plot", "bench.pdf"], "a picture cannot be written as 'bench.pdf'"),
+        ([*SMALL, "--plot", "bench.gif"], "a picture cannot be written as 'bench.gif'"),
         ([*SMALL, "--out", "nowhere/bench.json"], "there is no folder 'nowhere'"),
         (["--model", "toy-chain", "--device", "cpu"], "toy-chain is not a transformer"),
     ],

@@ -109,7 +109,7 @@ def test_demo_sets_the_search_beside_the_single_path(run):
 WRONG = [
     (["genrate", "abc"], "", "did you mean 'generate'"),
     (["models", "inspct"], "", "did you mean 'inspect'"),
-    (["generate"], "", "Missing argument 'PROMPT'"),
+    (["generate"], "", "a prompt is missing"),
     (["generate", ""], "", "the prompt is empty"),
     (["generate", "-"], "  \n", "the prompt is empty"),
     (["generate", "-"], "\xff", "is not UTF-8"),
@@ -188,3 +188,24 @@ def test_help_has_examples(run, command: str):
     assert ran.code == 0
     assert "Examples:" in ran.out
     assert f"unmask {command}" in ran.out
+
+
+def test_many_prompts_are_answered_line_by_line(run, tmp_path: Path):
+    lines = tmp_path / "prompts.jsonl"
+    lines.write_text('"abc"\n{"prompt": "xyz"}\n\n{"messages": [{"role": "user", "content": "ab"}]}\n')
+    ran = run("generate", "--prompts", str(lines), "-m", "toy-chain", "-l", "4", "-d", "low-confidence")
+    answers = [json.loads(line) for line in ran.out.splitlines()]
+    assert [each["index"] for each in answers] == [0, 1, 2]
+    assert answers[0]["text"] == unmask.generate("toy-chain", "abc", decoder="low-confidence", length=4).text
+    assert answers[1]["error"].startswith("prompt 1: the toy model cannot read 'x'")
+    assert (ran.code, ran.err) == (2, "unmask: 1 of 3 prompts were not answered: their lines have an error\n")
+
+
+def test_a_dumped_configuration_is_read_back_and_typed_options_come_first(run, tmp_path: Path):
+    words = ["eval", "-m", "toy-chain", "-t", "countdown", "-d", "low-confidence", "-l", "4", "--limit", "2"]
+    dumped = run(*words, "-o", str(tmp_path / "run"), "--dump-config")
+    assert dumped.code == 0
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "run.toml").write_text(dumped.out)
+    ran = run("eval", "--config", str(tmp_path / "run.toml"), "--limit", "3", "--json")
+    assert json.loads(ran.out)["records"] == 3

@@ -31,7 +31,10 @@ def ask(*words: str, code: str = ASK) -> str:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--help"], 0, "Answer a prompt."),
+        (["--help"], 0, "Answer a prompt, or each"),
+        (["--version"], 0, "unmask 0."),
+        (["list", "decoders"], 0, "order-token-search (ots)"),
+        (["list", "models", "--json"], 0, "GSAI-ML/LLaDA-8B-Instruct"),
         ([], 2, "Usage: unmask [OPTIONS] COMMAND"),
         (["genrate"], 2, "did you mean 'generate'?"),
         (["--version-of-what"], 2, "No such option"),
@@ -49,7 +52,7 @@ def test_help_and_misspelt_commands_do_not_load_torch(words: list[str], code: in
 
 
 def test_a_command_that_is_used_loads_what_it_needs():
-    assert "loaded True" in ask("list", "decoders")
+    assert "loaded True" in ask("models", "inspect", "tiny")
 
 
 def test_grading_does_not_load_torch():

@@ -80,7 +80,8 @@ def test_the_other_cells_are_the_paper_s():
     assert [method.name for method in blocks.methods] == [f"block-{2**power}" for power in range(8)]
     steps = [decoder.make(method.spec).resolved(128).steps for method in blocks.methods]  # type: ignore[attr-defined]
     assert steps == [128] + [64] * 7
-    beams, ar, random = find("nfe-scaling").parts(PUBLISHED)
+    beams, ar, random, low = find("nfe-scaling").parts(PUBLISHED)
+    assert low.methods[0].name == "low-confidence"
     assert [method.name for method in beams.methods] == [f"ots-{k}" for k in range(1, 7)]
     most = decoder.make(beams.methods[-1].spec).rows(128)
     assert abs(ar.samples * 128 - most) <= 64

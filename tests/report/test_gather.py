@@ -129,8 +129,8 @@ def test_decoders_that_agree_on_everything_are_still_compared():
 def test_a_sweep_over_beams_is_one_line_against_rows():
     specs = ["ots(beams=1)", "ots(beams=3)", "vote(n=2)", "vote(n=2, inner=random(temperature=1.0))", "low-confidence"]
     drawn = {plot.name: plot for plot in report_plots(gather([run(grid(specs, [64], 4))]))}
-    assert list(drawn) == ["1-rows"]
-    lines = {label: [point.x for point in points] for label, points in drawn["1-rows"].lines}
+    assert list(drawn) == ["countdown-rows"]
+    lines = {label: [point.x for point in points] for label, points in drawn["countdown-rows"].lines}
     assert lines["order-token-search"] == sorted(lines["order-token-search"])
     assert len(lines["order-token-search"]) == 2
     assert {"vote(n=2)", "vote(n=2, inner=random(temperature=1.0))", "low-confidence"} < set(lines)

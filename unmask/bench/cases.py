@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -10,6 +12,7 @@ from unmask.bench.measurement import Measurement
 from unmask.core import Schedule
 from unmask.errors import UnmaskError, nearest
 
+LARGEST = 1_000_000  # positions, rows or problems
 AXES: dict[str, tuple[int, ...]] = {"beams": (2, 4, 8), "length": (64, 128, 256), "problems": (1, 4, 16)}
 SWEPT = ("ots-cached", "ots")  # the contenders of a sweep, cheapest first; their compiled forms if those are measured
 
@@ -26,10 +29,10 @@ class Sizes:
     temperature: float = 0.4  # of the search's draws; a single path takes the likeliest token
 
     def __post_init__(self) -> None:
-        for name in ("problems", "beams", "prompt"):
+        for name in ("problems", "beams", "prompt", "length", "block"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UnmaskError(f"{name}={value} does not work: choose 1 or more")
+            if value is not None and not 1 <= value <= LARGEST:
+                raise UnmaskError(f"{name}={value} does not work: choose 1 to {LARGEST}")
         _ = self.schedule  # raises if the sizes do not fit together
 
     @property
@@ -85,6 +88,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.repeat < 1:
             raise UnmaskError(f"repeat={self.repeat} does not work: choose 1 or more")
+        if self.limit is not None and not 0 <= self.limit < math.inf:
+            raise UnmaskError(f"limit={self.limit} does not work: give seconds, 0 or more")
         if not self.contenders:
             raise UnmaskError("there is nothing to measure: name at least one contender")
 
@@ -105,13 +110,12 @@ class Plan:
 
 def read_sweep(text: str) -> tuple[str, tuple[int, ...]]:
     """`beams` or `beams=2,4,8`."""
-    axis, _, numbers = text.partition("=")
+    axis, equals, numbers = text.partition("=")
     if axis not in AXES:
         raise UnmaskError(f"unknown sweep {axis!r}: {nearest(axis, AXES)}")
-    try:
-        values = tuple(int(value) for value in numbers.split(",")) if numbers else AXES[axis]
-    except ValueError:
-        raise UnmaskError(f"sweep {text!r} is not a list of whole numbers: write {axis}=2,4,8") from None
+    if equals and not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", numbers):
+        raise UnmaskError(f"sweep {text!r} is not a list of whole numbers: write {axis}=2,4,8")
+    values = tuple(map(int, numbers.split(","))) if equals else AXES[axis]
     if min(values) < 1:
         raise UnmaskError(f"sweep {text!r} has values below 1: write {axis}=2,4,8")
     return axis, values

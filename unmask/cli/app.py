@@ -3,26 +3,46 @@
 import json
 import os
 import sys
+import typing
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from unmask.cli import edge
 from unmask.errors import UnmaskError, nearest
+from unmask.version import __version__
 
 HELPS = {"-h", "--help"}
 
 app = typer.Typer(
     name="unmask",
-    help="Decode masked diffusion language models by searching over order and tokens.",
+    cls=edge.Edge,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": sorted(HELPS)},
 )
+
+
+def _show_version(asked: bool) -> bool:
+    if asked:
+        typer.echo(f"unmask {__version__}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Decode masked diffusion language models by searching over order and tokens."""
+    del version
+
 
 # With the first sentence of their help, so that they can be listed without being imported.
 COMMANDS = {
@@ -32,7 +52,7 @@ COMMANDS = {
     "eval": "Evaluate a grid of models, tasks, decoders, lengths and seeds into a folder, which can be resumed.",
     "export": "Write the records of runs as one flat table: CSV, JSON lines or Parquet.",
     "fill": "Fill the gaps of a text, each written `<mask:n>` for n tokens.",
-    "generate": "Answer a prompt.",
+    "generate": "Answer a prompt, or each prompt of a file.",
     "grade": "Grade a file of outputs and print the accuracy.",
     "list": "List what is registered, with settings and defaults.",
     "lm-eval": "Run lm-evaluation-harness on a model of this package (pip install 'unmask[lm-eval]').",
@@ -73,7 +93,7 @@ def _known_help(words: list[str]) -> str | None:
 
 def commands() -> TyperGroup:
     """All commands, not imported yet."""
-    group = typer.main.get_group(app)
+    group = typing.cast(TyperGroup, typer.main.get_command(app))  # with the options of shell completion
     for name, sentence in COMMANDS.items():
         group.add_command(LazyCommand(name=name, help=sentence))
     return group
@@ -90,24 +110,37 @@ def main() -> None:
     """Bad input ends with one sentence on standard error and exit code 2; only answers go to standard output."""
     command = commands()
     try:
+        edge.prepare_streams()
+        edge.check_words(sys.argv[1:])
         code = command.main(prog_name="unmask", standalone_mode=False)
+        sys.stdout.flush()  # a full disk is noticed here, and not while Python ends
     except UnmaskError as error:
-        sys.exit(_refuse(str(error)))
-    except (typer.Abort, KeyboardInterrupt):
-        print("unmask: stopped", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        _end(_refuse(str(error)))
+    except edge.Interrupted as error:
+        _refuse(str(error))
+        _end(130)
+    except (edge.PipeClosed, BrokenPipeError):
+        _end(141)
     except Exception as error:
         # Depending on its version, typer brings its own click or the real one: its errors are told by their methods.
-        if not hasattr(error, "format_message"):
-            raise
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message(), file=sys.stderr)  # pyright: ignore[reportAttributeAccessIssue]
-            sys.exit(2)
-        sys.exit(_refuse(_sentence(error, command)))
+            _end(2)
+        sentence = _sentence(error, command) if hasattr(error, "format_message") else edge.explain(error)
+        if sentence is None or os.environ.get(edge.TRACEBACK):
+            raise
+        _end(_refuse(sentence))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _end(code: int) -> NoReturn:
+    """What standard output could not take is dropped, so that Python does not complain of it while it ends."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 def _refuse(sentence: str) -> int:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 
 from unmask.bench import display
@@ -18,9 +17,11 @@ from unmask.bench.contenders import choose, fitting
 from unmask.bench.subject import Subject
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json
 from unmask.cli.run_options import repeatable
 from unmask.core import block_size
 from unmask.errors import UnmaskError
+from unmask.models.memory import choose_device
 from unmask.report import figures, formats
 from unmask.runs.files import check_writable, write_whole
 from unmask.runs.placement import Placement
@@ -69,7 +70,7 @@ def bench(
       unmask bench --only plain-ots --only ots --plot bench.svg
       unmask bench --serve low-confidence --serve threshold --length 32 --json
     """
-    if shape and model:
+    if shape is not None and model is not None:
         raise UnmaskError("--shape makes random weights and --model loads a model: choose one of them")
     for path in (out, plot):
         if path is not None:
@@ -77,10 +78,10 @@ def bench(
     kind = figures.kind_of(plot) if plot is not None else ""
     sweeps = tuple(map(read_sweep, sweep or ()))
     chosen = Placement(**placement)
-    contenders = choose(only or (), torch.device(chosen.chosen_device))
-    defaults = SHAPE_SIZES if shape else MODEL_SIZES
+    contenders = choose(only or (), choose_device(chosen.chosen_device))
+    defaults = MODEL_SIZES if shape is None else SHAPE_SIZES
     plan = Plan(Sizes(**defaults | sizes), contenders, sweeps, repeat, limit=limit, seed=seed)
-    if shape:
+    if shape is not None:
         subject = Subject.of_shape(shape, chosen.chosen_device, chosen.dtype)
     else:
         subject = Subject.of_model(chosen.load(model or options.MODEL))
@@ -93,7 +94,7 @@ def bench(
     if plot is not None:
         figures.keep(display.draw(results, kind), plot)
     if json:
-        print(jsons.dumps(results, ensure_ascii=False))
+        print_json(results)
     else:
         formats.terminal(display.tables(results))
 
@@ -108,7 +109,7 @@ def _measure_serving(
     rows = workload.measure(decoders)
     _save(out, {"model": subject.name, "device": str(subject.device), "note": note, "serve": rows})
     if json:
-        print(jsons.dumps(rows))
+        print_json(rows)
         return
     title = f"{subject.name} · {subject.device} · prompt {workload.prompt} · L={workload.length}"
     formats.terminal([table(rows, title)])

@@ -1,6 +1,5 @@
 """`unmask demo`: three decoders on Countdown problems the embedded model never saw."""
 
-import json as jsons
 import tempfile
 from itertools import islice
 from pathlib import Path
@@ -13,8 +12,11 @@ from rich.table import Table
 from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json
 from unmask.cli.progress import watching
+from unmask.core import decoder
 from unmask.report.figures import keep
+from unmask.runs.bounds import MOST_ROWS, check_rows
 from unmask.tasks import Problem
 from unmask.tasks.countdown import Countdown
 from unmask.view.trace_page import Shown, trace_page
@@ -50,6 +52,8 @@ def demo(
     """
     if page is not None:
         api.check_writable(page)
+    for spec in DECODERS.values():
+        check_rows(decoder.make(spec), max(length or 1, 1), MOST_ROWS, times=problems, advice="choose fewer problems")
     loaded = api.load(model)
     some = list(islice(TASK.problems(), problems))
     results: list[dict[str, Any]] = []
@@ -59,7 +63,7 @@ def demo(
             outputs = api.generate(loaded, prompts, decoder=spec, length=length, seed=seed, key=TASK.key, watch=watch)
             results += [_result(problem, output, spec) for problem, output in zip(some, outputs, strict=True)]
     if json:
-        print(jsons.dumps(results, ensure_ascii=False))
+        print_json(results)
     else:
         _show(some, results)
         page = page or Path(tempfile.mkdtemp(prefix="unmask-")) / "demo.html"
@@ -111,6 +115,8 @@ def _show(problems: list[Problem], results: list[dict[str, Any]]) -> None:
     for name, key in (("right", "right"), ("rows asked", "rows"), ("rows computed", "computed")):
         totals = [sum(result[key] for result in results if result["decoder"] == spec) for spec in DECODERS.values()]
         table.add_row(name, "", *map(str, totals))
+    for column in table.columns:
+        column.overflow = "fold"  # a narrow terminal breaks a name, and loses none of it
     Console().print(table)
 
 

@@ -1,6 +1,5 @@
 """`unmask env`: facts about this machine and installation."""
 
-import json as jsons
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +12,7 @@ import unmask
 from unmask import environment
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json
 from unmask.errors import UnmaskError
 from unmask.tasks import data, sandbox, task
 
@@ -30,7 +30,7 @@ def env(json: options.Json = False) -> None:
     """
     values = facts()
     if json:
-        print(jsons.dumps(values, ensure_ascii=False))
+        print_json(values)
         return
     for name, value in values.items():
         print(f"{name:<14} {'-' if value is None else value}")

@@ -1,12 +1,15 @@
 """`unmask eval`: evaluate a grid."""
 
-import json as jsons
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from unmask.cli import options, run_options
 from unmask.cli.app import app
+from unmask.cli.config import ConfigFile, DumpConfig
+from unmask.cli.edge import print_json, resumable, typed
 from unmask.cli.progress import board
 from unmask.cli.run_options import one_of, repeatable
 from unmask.runs.decoding import Decoding
@@ -14,7 +17,7 @@ from unmask.runs.engines import make_engine
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import make_grid
 from unmask.runs.placement import Placement
-from unmask.runs.store import Run
+from unmask.runs.store import RECORDS, Run
 from unmask.runs.summary import summarize
 from unmask.tasks import Metric, data
 from unmask.tasks.sandbox import Confinement
@@ -23,10 +26,16 @@ from unmask.tasks.sandbox import Confinement
 @app.command("eval")
 @options.expand("decoder", "length", "seed")
 def eval_(
-    model: Annotated[list[str], repeatable("--model", "-m", metavar="MODEL", help="A name, folder or hub id")],
-    task: Annotated[list[str], repeatable("--task", "-t", metavar="SPEC", help="Such as gsm8k or countdown(level=4)")],
-    decoder: Annotated[list[str], repeatable("--decoder", "-d", metavar="SPEC", help="Such as ots(beams=4)")],
-    out: run_options.RunFolder,
+    model: Annotated[
+        list[str] | None, repeatable("--model", "-m", metavar="MODEL", help="A name, folder or hub id")
+    ] = None,
+    task: Annotated[
+        list[str] | None, repeatable("--task", "-t", metavar="SPEC", help="Such as gsm8k or countdown(level=4)")
+    ] = None,
+    decoder: Annotated[
+        list[str] | None, repeatable("--decoder", "-d", metavar="SPEC", help="Such as ots(beams=4)")
+    ] = None,
+    out: run_options.RunFolder = None,
     length: Annotated[
         list[int] | None,
         repeatable("--length", "-l", metavar="N", help="Masks after the prompt; by default the model's own"),
@@ -44,6 +53,9 @@ def eval_(
     address: run_options.Address = None,
     retry: run_options.Retry = False,
     traces: Annotated[bool, typer.Option("--traces", help="Keep a trace of every decoding run.")] = False,
+    max_rows: options.MaxRows = None,
+    config: ConfigFile = None,  # type: ignore[assignment]  always given by its callback
+    dump: DumpConfig = False,
     *,
     decoding: options.DecodingFields,
     placement: options.PlacementFields,
@@ -54,14 +66,20 @@ def eval_(
     \b
     Examples:
       unmask eval -m tiny -t countdown -d low-confidence -d 'ots(beams=4)' -l 64 --limit 20 --out runs/countdown
+      unmask eval -m tiny -t countdown -d low-confidence -l 64 --limit 20 --out runs/countdown --dump-config > run.toml
+      unmask eval --config run.toml --limit 40
       unmask eval -m GSAI-ML/LLaDA-8B-Instruct -t gsm8k -d ots -l 256 --engine ray --out runs/gsm8k
     """
+    if dump:
+        print(config.dump())
+        return
+    config.require("model", "task", "decoder", "out")
     if data_ is not None:
         data.use(data_)
     grid = make_grid(
-        model,
-        task,
-        decoder,
+        model or (),
+        task or (),
+        decoder or (),
         length or (),
         seeds=seed or (0,),
         samples=samples,
@@ -74,10 +92,19 @@ def eval_(
         decoding=Decoding.from_dict(decoding),
         placement=Placement(**placement),
         here=engine == "local",
+        max_rows=max_rows,
     )
-    with board() as watch:
-        run = evaluate(grid, out, make_engine(engine, workers, address), retry=retry, watch=watch)
-    print(jsons.dumps(_facts(run), ensure_ascii=False) if json else _table(run))
+    with resumable(partial(_kept, out)), board() as watch:
+        run = evaluate(
+            grid, out or "", make_engine(engine, workers, address), retry=retry, watch=watch, command=typed()
+        )
+    print_json(_facts(run)) if json else print(_table(run))
+
+
+def _kept(folder: Path | None) -> str:
+    folder = folder or Path()
+    lines = (folder / RECORDS).read_bytes().count(b"\n") if (folder / RECORDS).exists() else 0
+    return f"{lines} records are kept in {str(folder)!r}"
 
 
 def _facts(run: Run) -> dict[str, Any]:

@@ -7,7 +7,7 @@ HELP = """Fill the gaps of a text, each written `<mask:n>` for n tokens.
 
 \b
 Examples:
-  unmask fill 'ab<mask:3>cd<mask:2>'
-  unmask fill 'ab<mask:3>' --length 4 --decoder 'low-confidence(block=1)' --json
+  unmask fill $'Numbers: [87, 28, 35]\\nTarget: 94\\n<mask:17>\\n<answer>87-28+35</answer>'
+  unmask fill $'Numbers: [87, 28, 35]\\nTarget: 94\\n87-28=<mask:2>' --length 30 --decoder search --json
 """
 add_command(api.fill, HELP, "early_end")

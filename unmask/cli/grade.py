@@ -1,8 +1,7 @@
 """`unmask grade`: grade outputs made elsewhere like our own."""
 
-import json
+import io
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from unmask.cli import run_options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json, read_stdin
 from unmask.cli.run_options import one_of
 from unmask.errors import UnmaskError
 from unmask.tasks import Metric, data, grading, task
@@ -38,7 +38,7 @@ def grade(
     if as_json:
         head = {"task": task.spec(source), "version": source.version, "metric": metric, "n": n}
         figures = {"right": report.right, "accuracy": report.accuracy, "results": report.results()}
-        print(json.dumps(head | figures))
+        print_json(head | figures)
         return
     print(f"right {report.right} of {n}")
     print(f"accuracy {report.accuracy:.2f} (n={n})")
@@ -46,7 +46,7 @@ def grade(
 
 def _open(file: str) -> Any:
     if file == "-":
-        return nullcontext(sys.stdin)
+        return io.StringIO(read_stdin("the file").decode("utf-8", "replace"))
     try:
         return Path(file).open(encoding="utf-8", errors="replace")
     except OSError as error:

@@ -1,38 +1,25 @@
 """`unmask list`: what is registered, with its settings."""
 
 import json as jsons
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-import unmask.decoders
-import unmask.models
-import unmask.tasks  # noqa: F401  imported to register their classes
-from unmask.cli import options
 from unmask.cli.app import app
-from unmask.core import decoder
-from unmask.entries import describe_entry
+from unmask.cli.edge import print_json
+from unmask.cli.run_options import Json
 from unmask.errors import UnmaskError, nearest
-from unmask.experiments import EXPERIMENTS
-from unmask.models import model
-from unmask.policies.likelihood import likelihood
-from unmask.registry import Registry
-from unmask.runs.scoring import way
-from unmask.tasks import task
 
-KINDS: dict[str, Registry[Any]] = {
-    "decoders": decoder,
-    "likelihoods": likelihood,
-    "models": model,
-    "tasks": task,
-    "ways": way,
-}
+KINDS = ("decoders", "likelihoods", "models", "tasks", "ways", "experiments")
+LISTS = Path(__file__).with_name("lists.json")  # written by `make docs`, so that a list is shown before torch is loaded
 
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(metavar="|".join([*KINDS, "experiments"]), help="Which of them.")],
-    json: options.Json = False,
+    what: Annotated[str, typer.Argument(metavar="|".join(KINDS), help="Which of them.")],
+    json: Json = False,
 ) -> None:
     """List what is registered, with settings and defaults.
 
@@ -41,21 +28,24 @@ def list_(
       unmask list decoders
       unmask list models --json
     """
-    if what not in (*KINDS, "experiments"):
-        raise UnmaskError(f"there is no list of {what!r}: {nearest(what, [*KINDS, 'experiments'])}")
-    entries = experiments() if what == "experiments" else [describe_entry(KINDS[what], name) for name in KINDS[what]]
+    if what not in KINDS:
+        raise UnmaskError(f"there is no list of {what!r}: {nearest(what, KINDS)}")
+    entries = known(what)
     if json:
-        print(jsons.dumps(entries, ensure_ascii=False))
+        print_json(entries)
         return
     for entry in entries:
         print(lines(entry))
 
 
-def experiments() -> list[dict[str, Any]]:
-    return [
-        {"name": each.name, "aliases": [], "summary": f"{each.question.strip()} ({each.source})", "settings": []}
-        for each in EXPERIMENTS.values()
-    ]
+def known(what: str) -> list[dict[str, Any]]:
+    """As written by `make docs`; other packages that register something have to be imported."""
+    groups = ["models", "families"] if what == "models" else [what]
+    if LISTS.exists() and not any(entry_points(group=f"unmask.{group}") for group in groups):
+        return jsons.loads(LISTS.read_text(encoding="utf-8"))[what]
+    from unmask.cli.listing import entries
+
+    return entries(what)
 
 
 def lines(entry: dict[str, Any]) -> str:

@@ -1,7 +1,6 @@
 """`unmask models`: inspect a checkpoint, or write one of random numbers."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json
 from unmask.errors import UnmaskError
 from unmask.models.family import DEFAULT_FAMILY
 from unmask.models.family import family as families
@@ -27,9 +27,11 @@ def inspect(
     as_json: options.Json = False,
 ) -> None:
     """Say what a checkpoint is and what memory it needs; no weight is fetched or read."""
+    if not name:
+        raise UnmaskError("the model's name is empty: give a hub id or a folder")
     inspection = inspect_checkpoint(name, revision)
     if as_json:
-        print(json.dumps(dataclasses.asdict(inspection), ensure_ascii=False))
+        print_json(dataclasses.asdict(inspection))
         return
     for key, value in _lines(inspection):
         print(f"{key:<12}{value}")
@@ -103,6 +105,6 @@ def random(
     folder = random_folder(target, kind, size, seed=seed, dtype=stored_dtype(dtype))
     inspection = inspect_checkpoint(folder)
     if as_json:
-        print(json.dumps({"folder": str(folder), "parameters": inspection.parameters, "shards": inspection.shards}))
+        print_json({"folder": str(folder), "parameters": inspection.parameters, "shards": inspection.shards})
     else:
         print(f"{folder}: {inspection.parameters:,} random parameters in {len(inspection.shards)} shards")

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import sys
 import typing
 from collections.abc import Callable
 from dataclasses import Field, fields, is_dataclass
@@ -11,9 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
+from unmask.cli.edge import read_stdin
+from unmask.cli.run_options import Json as Json
 from unmask.core import Decoder
 from unmask.entries import field_comments
 from unmask.errors import UnmaskError
+from unmask.runs.bounds import MOST_ROWS
 from unmask.runs.decoding import DECODER, Decoding
 from unmask.runs.placement import Placement
 
@@ -41,7 +43,13 @@ def shown(kind: type, name: str) -> Any:
     return typer.Option(*flags, metavar=metavar, help=f"{text[:1].upper()}{text[1:]}{repeated}.")
 
 
-PromptText = Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt; - reads it from standard input.")]
+PromptText = Annotated[
+    str | None, typer.Argument(metavar="PROMPT", help="The prompt; - reads it from standard input.", show_default=False)
+]
+PromptFile = Annotated[
+    Path | None,
+    typer.Option("--prompts", metavar="FILE", help="Answer each line of this file; the answers are JSON lines."),
+]
 ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
 Length = Annotated[int | None, shown(Decoding, "length")]
 Problems = Annotated[int, typer.Option("--problems", "-n", metavar="N", min=1, help="How many.")]
@@ -61,7 +69,10 @@ ScoreBlock = Annotated[
     ),
 ]
 Watching = Annotated[bool, typer.Option("--watch", help="Show the rows on standard error as they fill.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+MaxRows = Annotated[
+    int | None,
+    typer.Option("--max-rows", metavar="N", help=f"Rows that a problem may cost; {MOST_ROWS:,} by default."),
+]
 
 
 def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -113,7 +124,7 @@ def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
     """The prompt as given or from standard input, as a chat message if that is asked for."""
     if prompt == "-":
         try:
-            prompt = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+            prompt = read_stdin("the prompt").decode("utf-8").removesuffix("\n")
         except UnicodeDecodeError:
             raise UnmaskError("the prompt on standard input is not UTF-8 text") from None
     if not prompt.strip():

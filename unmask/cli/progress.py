@@ -1,6 +1,7 @@
-"""Progress on standard error, where it is a terminal."""
+"""Progress on standard error: a bar in a terminal, elsewhere a line every half minute."""
 
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -8,60 +9,104 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from unmask.core import Frame, Watch
 from unmask.runs.evaluation import Watcher
 from unmask.runs.record import Cell, Record
 from unmask.runs.summary import CellSummary
 
-
-@contextmanager
-def watching(verb: str) -> Iterator[Watch | None]:
-    """A watcher of frames that shows the step; None where standard error is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with Console(stderr=True).status(verb) as status:
-
-        def show(numbers: list[int], frame: Frame) -> None:
-            del numbers
-            masks = int(frame.canvas.masked[0].sum())
-            status.update(f"{verb}: step {frame.step}, {masks} masks left")
-
-        yield show
+HEARTBEAT = 30.0  # seconds between lines where standard error is not a terminal
+BAR = 12  # columns, so that a bar, a count and a time fit a narrow terminal
 
 
 @contextmanager
-def board() -> Iterator[Watcher | None]:
+def heartbeat(say: Callable[[], str]) -> Iterator[None]:
+    """A line every half minute, so that whoever reads a log sees that the work goes on."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(HEARTBEAT):
+            print(f"unmask: {say()}", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
+def watching(verb: str) -> Iterator[Watch]:
+    """A watcher of frames that shows the step."""
+    text = verb
+
+    def see(numbers: list[int], frame: Frame) -> None:
+        nonlocal text
+        del numbers
+        text = f"{verb}: step {frame.step}, {int(frame.canvas.masked[0].sum())} masks left"
+        if status is not None:
+            status.update(text)
+
+    status = Console(stderr=True).status(verb) if sys.stderr.isatty() else None
+    with status or heartbeat(lambda: text):
+        yield see
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Called with how many are done, and of how many."""
+    with _bar() as update:
+
+        def count(done: int, total: int) -> None:
+            update(done, total, what)
+
+        yield count
+
+
+@contextmanager
+def board() -> Iterator[Watcher]:
     """A watcher of records that shows progress, rate, cost and the accuracy of the current cell."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     cells: dict[Cell, CellSummary] = defaultdict(CellSummary)
-    began: list[float] = []  # the time of the first call, and how many records there were
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("starting")
+    began = before = 0.0  # when this run began, and how many records it began with
+    with _bar() as update:
 
-        def look(records: Sequence[Record], total: int) -> None:
+        def look(records: Sequence[Record], done: int, total: int) -> None:
+            nonlocal began, before
             for record in records:
                 cells[record.cell].add(record)
-            done = sum(cell.records for cell in cells.values())
-            if not began:
-                began.extend((time.monotonic(), done))
-            rate = (done - began[1]) / max(time.monotonic() - began[0], 1e-9)
+            if done == len(records):  # a run begins, with what its folder holds
+                began, before = time.monotonic(), done
+            rate = (done - before) / max(time.monotonic() - began, 1e-9)
             last = records[-1] if records else None
-            text = f"{cells[last.cell]} · {last.decoder}" if last else "starting · "
-            progress.update(bar, completed=done, total=total, description=f"{rate:.1f}/s · {text}")
+            text = f"{cells[last.cell]} · {last.decoder}" if last else "starting"
+            update(done, total, f"{rate:.1f}/s · {text}")
 
         yield look
 
 
 @contextmanager
-def counting(verb: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A watcher of counts that shows how many are done; None where standard error is not a terminal."""
+def _bar() -> Iterator[Callable[[int, int, str], None]]:
+    """Takes the done, the total and a remark, which is cut where the terminal is narrow."""
     if not sys.stderr.isatty():
-        yield None
+        line = "starting"
+
+        def note(done: int, total: int, text: str) -> None:
+            nonlocal line
+            line = f"{done} of {total}, {text}"
+
+        with heartbeat(lambda: line):
+            yield note
         return
-    with Console(stderr=True).status(verb) as status:
-        yield lambda done, total: status.update(f"{verb}: {done} of {total}")
+    remark = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+    columns = (
+        BarColumn(BAR, table_column=Column(no_wrap=True, min_width=BAR)),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
+        remark,
+    )
+    with Progress(*columns, console=Console(stderr=True), expand=True) as progress:
+        place = progress.add_task("starting", total=None)
+        yield lambda done, total, text: progress.update(place, completed=done, total=total, description=text)

@@ -1,6 +1,5 @@
 """`unmask report`: tables, plots and a page of runs."""
 
-import json as jsons
 from pathlib import Path
 from typing import Annotated
 
@@ -8,9 +7,12 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json
+from unmask.errors import UnmaskError
 from unmask.report import formats
 from unmask.report.figures import keep
 from unmask.report.run_report import read_runs, run_report
+from unmask.runs.files import check_writable
 
 
 @app.command()
@@ -37,14 +39,19 @@ def report(
       unmask report runs/a runs/b --against 'ots(beams=2)' --html report.html
       unmask report runs/countdown --markdown report.md --csv cells.csv --plots figures
     """
+    for path in (html, markdown, csv):
+        if path is not None:
+            check_writable(path)
     report = run_report(read_runs(folders), against, timing)
     for path, text in ((html, report.html), (markdown, report.markdown), (latex, report.latex), (csv, report.csv)):
         if path is not None:
             keep(text().encode("utf-8", "replace"), path)
     if plots is not None:
+        if not report.plots:
+            raise UnmaskError("there is nothing to plot: a plot needs more than one decoder, length or number of draws")
         for name, image in report.images().items():
             keep(image, plots / name, folder=True)
     if json:
-        print(jsons.dumps(report.json(), ensure_ascii=False, allow_nan=False))
+        print_json(report.json())
     else:
         formats.terminal(report.tables)

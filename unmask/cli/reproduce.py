@@ -1,6 +1,5 @@
 """`unmask reproduce`: run the paper's tables and figures and print them beside the paper's own figures."""
 
-import json as jsons
 import shlex
 import sys
 from dataclasses import asdict
@@ -11,6 +10,7 @@ import typer
 
 from unmask.cli import options, run_options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json, resumable
 from unmask.cli.progress import board
 from unmask.cli.run_options import one_of, repeatable
 from unmask.errors import UnmaskError
@@ -34,7 +34,9 @@ FOLDERS = ("--out", "-o", "--compact", "--data")
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="From `unmask list experiments`.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="4 problems per cell, to see that everything works.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One problem per cell of three benchmarks, to see that everything works.")
+    ] = False,
     plan_: Annotated[bool, typer.Option("--plan", help="Only print the cells, rows and time.")] = False,
     model: options.ModelName = options.MODEL,
     out: Annotated[
@@ -80,11 +82,11 @@ def reproduce(
         return
     allowed = {"prompts": prompts, "allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
     local = engine == "local"
-    with board() as watch:
+    with resumable(lambda: f"every whole record is kept in {str(out)!r}"), board() as watch:
         runner = Runner(make_engine(engine, workers, address), chosen, local, retry=retry, watch=watch, **allowed)
         results = [_run(each, setup, out / each.name, runner, compact, json) for each in experiments]
     if json:
-        print(jsons.dumps({"experiments": results}, ensure_ascii=False, allow_nan=False))
+        print_json({"experiments": results})
 
 
 def _experiments(names: list[str], every: bool) -> list[Experiment]:
@@ -97,7 +99,7 @@ def _run(
     experiment: Experiment, setup: Setup, out: Path, runner: Runner, compact: Path | None, quiet: bool
 ) -> dict[str, Any]:
     evidence = reproduction.reproduce(experiment, setup, out, runner, command())
-    findings = experiment.findings(evidence)
+    findings = reproduction.noted(experiment.findings(evidence), evidence)
     reproduction.write_results(out, experiment, evidence, findings)
     if compact is not None:
         pack_folder(out, compact / f"{experiment.name}.jsonl.gz")
@@ -126,7 +128,7 @@ def _show_plan(experiments: list[Experiment], setup: Setup, device: str, as_json
     cells = [cell for experiment in experiments for cell in plan(experiment, setup, device)]
     total = totals(cells)
     if as_json:
-        print(jsons.dumps({"device": device, "cells": list(map(asdict, cells)), **total}, ensure_ascii=False))
+        print_json({"device": device, "cells": list(map(asdict, cells)), **total})
         return
     head = ("experiment", "benchmark", "method", "length", "problems", "draws", "rows", "time")
     body = []

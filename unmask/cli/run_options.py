@@ -7,8 +7,9 @@ import typer
 
 from unmask.errors import UnmaskError, nearest
 
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 RunFolder = Annotated[
-    Path, typer.Option("--out", "-o", metavar="DIR", help="The run's folder; an unfinished run resumes.")
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="The run's folder; an unfinished run resumes.")
 ]
 MetricName = Annotated[str, typer.Option("--metric", help="ours, or d1 for figures that compare with published ones.")]
 DataFolder = Annotated[str | None, typer.Option("--data", metavar="DIR", help="The folder of the benchmark files.")]

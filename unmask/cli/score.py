@@ -41,7 +41,7 @@ def score(
     message = options.read_prompt(prompt, chat) if prompt else ""  # a text may stand alone
     chosen = make_way(way)
     where = Placement(**placement)
-    with counting("scoring") as watch:
+    with counting("texts") as progress:
         scores = api.score(
             where.load(model),
             message,
@@ -51,7 +51,7 @@ def score(
             block=block,
             seed=seed,
             batch=where.batch or api.BATCH,
-            watch=watch,
+            progress=progress,
         )
     best = max(range(len(scores)), key=lambda number: scores[number].logp)
     if json:

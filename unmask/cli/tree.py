@@ -1,6 +1,5 @@
 """`unmask tree`: what a search drew, kept and pruned, from its trace."""
 
-import json as jsons
 import shutil
 import sys
 from dataclasses import asdict
@@ -11,6 +10,7 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.cli.edge import print_json
 from unmask.report.figures import keep, kind_of
 from unmask.report.search_tree import read_tree
 from unmask.report.tree_drawing import describe, tree_image
@@ -30,17 +30,17 @@ def tree(
 
     \b
     Examples:
-      unmask generate abc --length 8 --decoder 'ots(beams=4, block=4)' --trace abc.jsonl
-      unmask tree abc.jsonl
-      unmask generate abc --length 8 --decoder low-confidence --trace low.jsonl
-      unmask tree abc.jsonl --beside low.jsonl --out abc.svg
+      unmask generate --chat 'Numbers: [87, 28, 35] Target: 94' --decoder 'ots(beams=4)' --trace search.jsonl
+      unmask tree search.jsonl
+      unmask generate --chat 'Numbers: [87, 28, 35] Target: 94' --decoder low-confidence --trace path.jsonl
+      unmask tree search.jsonl --beside path.jsonl --out tree.svg
     """
     kind = out and kind_of(out)
     tree = read_tree(Trace.load(trace), beside and Trace.load(beside))
     if out and kind:
         keep(tree_image(tree, kind), out)
     if json:
-        print(jsons.dumps(asdict(tree), ensure_ascii=False))
+        print_json(asdict(tree))
     elif not out:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
         print(describe(tree, width), end="")

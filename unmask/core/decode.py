@@ -81,7 +81,9 @@ class Session:
         results = []
         for problem, counts in enumerate(self.meter.counts.T.tolist()):
             rows = (canvas.problem == problem).nonzero()[:, 0]
-            cost = Cost(self.meter.calls, *counts, seconds=seconds, memory=_peak(self.model.device))
+            share = seconds / len(self.canvas)
+            shared = {"memory": _peak(self.model.device), "batch_seconds": seconds}
+            cost = Cost(self.meter.calls, *counts, seconds=share, **shared)
             results.append(Decoded(canvas.rows(rows), score[rows].tolist(), cost))
         return results
 

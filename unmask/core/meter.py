@@ -17,14 +17,15 @@ FEW = 8  # rows up to which a step with a cache takes as long as one row: the we
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one problem, except `calls`, `seconds` and `memory`, which its batch shares."""
+    """Of one problem, except `calls`, `batch_seconds` and `memory`, which its batch shares."""
 
     calls: int  # of the network
     rows: int  # asked for: the paper's NFE divided by L
     distinct: int  # computed: identical rows of one problem are computed once
     positions: int  # of the distinct rows, without padding
-    seconds: float
+    seconds: float  # its share of those of the batch
     memory: int  # peak bytes allocated on the device; 0 where the device does not report it
+    batch_seconds: float = 0.0  # from the beginning of the batch to its end
 
 
 class Meter(Wrapper):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from unmask.experiments.evidence import Evidence
@@ -11,7 +11,7 @@ from unmask.experiments.methods import Part
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
 from unmask.report.plots import Plot, draw
-from unmask.report.statistics import Difference
+from unmask.report.statistics import Difference, exceeds, mcnemar
 from unmask.report.tables import Table, signed
 
 Outcome = Literal["holds", "does not hold", "not decided", "not asked"]
@@ -39,6 +39,27 @@ def judge(text: str, names: str, difference: Difference | None, missing: str = "
     decided = difference.p <= ALPHA and difference.value != 0
     outcome = "not decided" if not decided else "holds" if difference.value > 0 else "does not hold"
     return Claim(text, outcome, ": ".join(filter(None, (names, describe(difference)))))
+
+
+def at_most_below(text: str, names: str, difference: Difference, margin: float) -> Claim:
+    """The claim that a difference is above minus the margin: an equivalence, which needs a test of its own.
+
+    It holds if the difference is significantly above that bound, fails if it is significantly below it.
+    """
+    higher, lower = exceeds(difference, -margin), exceeds(_reversed(difference), margin)
+    outcome = "holds" if higher <= ALPHA else "does not hold" if lower <= ALPHA else "not decided"
+    return Claim(text, outcome, f"{names}: {points(difference)} ({chance(min(higher, lower))}, one-sided)")
+
+
+def _reversed(difference: Difference) -> Difference:
+    return replace(difference, value=-difference.value)
+
+
+def by_sign(text: str, within: int, beyond: int, figures: str) -> Claim:
+    """The claim that most problems are within a bound, by the exact sign test."""
+    p = mcnemar(within, beyond)
+    outcome = "not decided" if p > ALPHA else "holds" if within > beyond else "does not hold"
+    return Claim(text, outcome, f"{figures}; {within} of {within + beyond} problems within it ({chance(p)})")
 
 
 def above(evidence: Evidence, text: str, after: str, before: str, benchmarks: Sequence[str] | None = None) -> Claim:

@@ -18,7 +18,7 @@ from unmask.report.tables import MISSING, Table
 BENCHMARK = "Countdown"
 LENGTH = 128  # the paper does not say
 BEAMS = (1, 2, 3, 4, 5, 6)
-SAMPLED = {"ar": "AR + vote", "random": "Random + vote"}
+SAMPLED = {"ar": "AR + vote", "random": "Random + vote", "low-confidence": "Low-confidence + vote"}
 Sweeps = dict[str, dict[int, Result]]  # by method, then by beams or samples
 
 
@@ -31,6 +31,7 @@ def parts(setup: Setup) -> list[Part]:
     paths = [
         Method("ar", "AR", f"left-to-right(block=1, {temperature})"),
         Method("random", "Random", f"random({temperature})"),
+        Method("low-confidence", "Low-confidence", f"low-confidence({temperature})"),
     ]
     most = max(decoder.make(method.spec).rows(length) for method in searches)
     parts = single_parts(setup, [BENCHMARK], LENGTH, lambda _: selected(setup, searches))
@@ -94,7 +95,11 @@ def _published(sweeps: Sweeps) -> dict[tuple[str, int], str]:
     """The paper gives the ends of its curves."""
     figures = paper("nfe-scaling")
     ends = {("OTS", 1): figures["ots-1"], ("OTS", 6): figures["ots-6"]}
-    ends |= {(label, max(sweeps[label])): figures[f"{name}-vote"] for name, label in SAMPLED.items() if label in sweeps}
+    ends |= {
+        (label, max(sweeps[label])): figures[f"{name}-vote"]
+        for name, label in SAMPLED.items()
+        if label in sweeps and f"{name}-vote" in figures
+    }
     return {key: f"{value:.1f}" for key, value in ends.items()}
 
 

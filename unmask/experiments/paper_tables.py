@@ -9,13 +9,13 @@ from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import chance, points
 from unmask.report.gather import Quantity
 from unmask.report.plots import Plot, forest, points_by_length
-from unmask.report.statistics import Difference
+from unmask.report.statistics import Difference, holm
 from unmask.report.tables import MISSING, Published, Table, accuracy_table, averages_table
 
 NAMES: dict[Quantity, str] = {"right": "accuracy", "score": "cell accuracy"}
 PAIRED = (
     "Paired by problem, the difference ± its standard error; p by the exact McNemar test or its sign-flip form, for "
-    "the average by the normal distribution; not corrected for the number of comparisons."
+    "the average by the normal distribution; corrected for the comparisons of its column (Holm)."
 )
 
 
@@ -41,12 +41,25 @@ def averages(evidence: Evidence, published: Published) -> Table:
 
 def paired_table(evidence: Evidence, after: str, quantity: Quantity = "right") -> Table:
     """One method against every other."""
-    body = []
-    for label, differences, counts in _rivals(evidence, after, quantity):
-        cells = [f"{points(each)}, {chance(each.p)}" if each else MISSING for each in differences.values()]
+    body, rivals = [], list(_rivals(evidence, after, quantity))
+    corrected = _corrected({label: differences for label, differences, _ in rivals})
+    for label, differences, counts in rivals:
+        cells = [
+            f"{points(each)}, {chance(corrected[column, label])}" if each else MISSING
+            for column, each in differences.items()
+        ]
         body.append((label, *cells, counts))
     head = ("against", *_columns(evidence), "n")
     return Table.of("paired", f"{evidence.label(after)} minus each other method, points", head, body, [PAIRED])
+
+
+def _corrected(rivals: dict[str, dict[str, Difference | None]]) -> dict[tuple[str, str], float]:
+    """By column and rival, p corrected for the comparisons of its column."""
+    corrected: dict[tuple[str, str], float] = {}
+    for column in next(iter(rivals.values()), {}):
+        known = {label: each.p for label, row in rivals.items() if (each := row[column])}
+        corrected |= zip([(column, label) for label in known], holm(list(known.values())), strict=True)
+    return corrected
 
 
 def paired_picture(evidence: Evidence, after: str, quantity: Quantity = "right") -> dict[str, Callable[[str], bytes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from unmask.experiments.setup import Setup
 from unmask.report import formats
 from unmask.report.compare import cell_figures
 from unmask.report.gather import gather, grouped
+from unmask.report.statistics import FEWEST
 from unmask.runs.files import write_whole
 
 
@@ -34,6 +36,15 @@ def reproduce(experiment: Experiment, setup: Setup, out: Path, runner: Runner, c
         measured = experiment.measure(runner, setup)
         write_whole(out / MEASURED, json.dumps(measured, ensure_ascii=False, allow_nan=False) + "\n")
     return read(out)
+
+
+def noted(findings: Findings, evidence: Evidence) -> Findings:
+    """With a note below every table where there are too few problems to decide anything."""
+    most = max((part.limit or FEWEST for part in evidence.parts), default=FEWEST)
+    if most >= FEWEST:
+        return findings
+    note = f"n={most} at most: too few problems to decide anything."
+    return replace(findings, tables=[replace(table, notes=(*table.notes, note)) for table in findings.tables])
 
 
 def write_results(folder: Path, experiment: Experiment, evidence: Evidence, findings: Findings) -> None:

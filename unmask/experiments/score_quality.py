@@ -15,6 +15,7 @@ from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
 from unmask.report.quality import Quality, qualities, quality_plot, quality_table
+from unmask.report.statistics import FEWEST
 from unmask.runs.candidates import BATCH, Candidate, Study
 from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
@@ -63,7 +64,7 @@ def findings(evidence: Evidence) -> Findings:
 def _claim(name: str, measured: list[Quality]) -> Claim:
     text = f"{name}: the block likelihood ranks right above wrong more often than chance"
     auc = next(each.auc for each in measured if each.score == "block" and each.block is None)
-    if auc.value is None or auc.error is None:
+    if auc.value is None or auc.error is None or auc.n < FEWEST:
         return Claim(text, "not decided", "too few problems have candidates of both kinds")
     lead = (auc.value - 0.5) / auc.error if auc.error else 0.0
     outcome = "holds" if lead > INTERVAL else "does not hold" if lead < -INTERVAL else "not decided"

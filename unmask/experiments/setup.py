@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from unmask.errors import UnmaskError, nearest
+from unmask.models.load import check_name
 from unmask.tasks import Metric
 
 PROBLEMS = {"GSM8K": 1319, "MATH500": 500, "Countdown": 256, "HumanEval": 164, "MBPP": 500, "Sudoku": 256}
 BENCHMARKS = tuple(PROBLEMS)
+QUICK, QUICK_BENCHMARKS = 1, ("Countdown", "MATH500", "Sudoku")  # problems per cell of a quick run, and of what
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,9 @@ def setup_for(
     grid: bool = False,
 ) -> Setup:
     """The embedded model has its own; every other model gets the paper's."""
+    check_name(model)
+    if lengths and min(lengths) < 1:
+        raise UnmaskError(f"length={min(lengths)} leaves nothing to write: give at least 1")
     setup = replace(TINY, grid=grid) if model == TINY.model else replace(PUBLISHED, model=model, grid=grid)
     if quick:
         setup = _small(setup)
@@ -125,7 +130,8 @@ def setup_for(
 
 
 def _small(setup: Setup) -> Setup:
-    """Enough to see that everything works, too little for any conclusion."""
-    own = dict.fromkeys(BENCHMARKS, 32) | {"Sudoku": 48}
-    small = replace(setup, axis=(32,), tabled=None, own=own, limit=4, few=4, samples=16, repeats=2, seeds=(0,))
-    return replace(small, passes=("Countdown",), most_beams=4)
+    """Enough to see that everything works, too little for any conclusion; at a length where `tiny` can answer."""
+    length = 64 if setup.own else 32
+    own, few = dict.fromkeys(BENCHMARKS, length) | {"Sudoku": 48}, QUICK
+    small = replace(setup, axis=(length,), tabled=None, own=own, limit=few, few=few, samples=8, repeats=2, seeds=(0,))
+    return replace(small, passes=("Countdown",), most_beams=4, benchmarks=QUICK_BENCHMARKS)

@@ -8,11 +8,11 @@ from unmask.experiments.methods import Part, table_parts, ten
 from unmask.experiments.paper import published_columns
 from unmask.experiments.paper_tables import benchmark_table, length_plot, paired_picture, paired_table
 from unmask.experiments.setup import Setup
+from unmask.report.statistics import FEWEST
 
 BENCHMARK = "Sudoku"
 CHANCE = 0.25  # of a cell filled at random with one of four digits
 INTERVAL = 1.96  # standard errors
-FEWEST = 30  # problems, for a standard error to mean something
 
 
 def parts(setup: Setup) -> list[Part]:

@@ -48,6 +48,7 @@ LLAMA_SETTINGS: dict[str, Any] = {
 class Family:
     """Subclass it in one file of `families/`, with `@family("name")` above the class."""
 
+    example: ClassVar[str]  # the hub id of a checkpoint
     model_type: ClassVar[str]  # in config.json
     classes: ClassVar[tuple[str, ...]]  # model classes named in config.json; the first is the one written
     # config.json in the order it is written: a Field, or the only value that the transformer supports.

@@ -111,6 +111,8 @@ def _refuse_causal(network: LoadedModule, settings: Any) -> None:
     changed = tokens.clone()
     changed[:, -1] = (tokens[:, -1] + network.vocab // 2) % network.vocab
     before, after = (network.logits(row)[:, :-1].float() for row in (tokens, changed))
+    if before.isnan().any() or after.isnan().any():
+        raise UnmaskError(f"{type(network.module).__name__} gives logits that are not numbers: check weights and dtype")
     if (before - after).abs().max() > 1e-4 * before.abs().max():
         return
     hint = " (its config says is_decoder)" if _get(settings, "is_decoder") else ""
@@ -132,8 +134,12 @@ class LoadedTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(list(ids), skip_special_tokens=False)
 
+    @property
+    def templated(self) -> bool:
+        return bool(getattr(self.tokenizer, "chat_template", None))
+
     def chat(self, messages: Messages) -> str:
-        if not getattr(self.tokenizer, "chat_template", None):
+        if not self.templated:
             return "\n\n".join(message["content"] for message in messages)
         opened = messages[-1]["content"] if messages[-1]["role"] == "assistant" else None
         closed = list(messages) if opened is None else list(messages[:-1])

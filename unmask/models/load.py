@@ -69,12 +69,17 @@ def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path | N
         return getattr(model.make(str(name)), "folder", None)
     if is_folder(name):
         return Path(name).expanduser()
-    if not is_hub_id(str(name)):
+    check_name(name)
+    return snapshot(str(name), SETTINGS, revision)
+
+
+def check_name(name: str | Path) -> None:
+    """Refuse what is neither a registered model nor a folder nor a hub id; nothing is read or fetched."""
+    if not (registered(name) or is_folder(name) or is_hub_id(str(name))):
         raise UnmaskError(
             f"unknown model {str(name)!r}: {nearest(str(name), model)} (a folder, or a hub id such as "
             "GSAI-ML/LLaDA-8B-Instruct, works too)"
         )
-    return snapshot(str(name), SETTINGS, revision)
 
 
 def load_folder(

@@ -40,11 +40,19 @@ def stored_dtype(dtype: str | torch.dtype) -> torch.dtype:
     return getattr(torch, name)
 
 
-def choose_device(device: str | torch.device) -> torch.device:
+def named_device(device: str | torch.device) -> torch.device:
+    """The device that a name means, whether or not this machine has it."""
     try:
         chosen = torch.device(device)
     except RuntimeError:
         raise UnmaskError(f"unknown device {str(device)!r}: {nearest(str(device), ('cpu', 'cuda', 'mps'))}") from None
+    if chosen.type == "meta":
+        raise UnmaskError("unknown device 'meta': it holds no numbers; known: cpu, cuda, mps")
+    return chosen
+
+
+def choose_device(device: str | torch.device) -> torch.device:
+    chosen = named_device(device)
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise UnmaskError(f"device {str(device)!r} is not available: torch sees no GPU; use device='cpu'")
     try:

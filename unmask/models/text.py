@@ -42,6 +42,10 @@ class Subwords:
     def id(self, token: str | None) -> int | None:
         return None if token is None else self.tokenizer.token_to_id(token)
 
+    @property
+    def templated(self) -> bool:
+        return self.template is not None
+
     def chat(self, messages: Messages) -> str:
         for message in messages:
             if not isinstance(message.get("role"), str) or not isinstance(message.get("content"), str):

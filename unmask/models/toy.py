@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import string
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from unmask.models.network import Network
 from unmask.models.transformer import Shape, Transformer
 
 LARGEST = 2**20  # entries of a joint table
+LARGEST_SIZES = {"width": 4096, "layers": 256, "heads": 256, "context": 2**20}
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,8 @@ class Toy(ABC):
     """A model over `letters` tokens; subclasses build its denoiser."""
 
     letters: int
+    seed: int
+    sharpness: float
 
     @abstractmethod
     def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser: ...
@@ -140,6 +144,13 @@ class Toy(ABC):
     def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
         if not 2 <= self.letters <= 62:
             raise UnmaskError(f"letters={self.letters} does not work: choose 2 to 62")
+        for name, most in LARGEST_SIZES.items():
+            if not 1 <= getattr(self, name, 1) <= most:
+                raise UnmaskError(f"{name}={getattr(self, name)} does not work: choose 1 to {most}")
+        if not 0 <= self.sharpness < math.inf:
+            raise UnmaskError(f"sharpness={self.sharpness} does not work: choose 0 or more")
+        if abs(self.seed) >= 2**32:
+            raise UnmaskError(f"seed={self.seed} does not work: choose one below {2**32}")
         text, eos = Letters(self.letters), frozenset({self.letters - 1})
         return Model(model.name(self), self.denoiser(device, dtype), text, eos, default_length=8)
 
@@ -187,6 +198,8 @@ class ToyTransformer(Toy):
     seed: int = 0
 
     def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser:
+        if self.width // self.heads % 2 or self.width < self.heads:
+            raise UnmaskError(f"width={self.width} does not work with heads={self.heads}: choose an even multiple")
         shape = Shape(
             self.width, self.layers, self.heads, hidden=2 * self.width, vocab=self.letters + 1, context=self.context
         )

@@ -9,7 +9,8 @@ from typing import Any
 from unmask.errors import UnmaskError, nearest
 from unmask.report import labels
 from unmask.report.gather import Group, Series, pass_curve
-from unmask.report.statistics import Comparison, compare
+from unmask.report.statistics import Comparison, compare, holm
+from unmask.runs.summary import wilson
 
 BASELINE = "low-confidence"
 
@@ -60,9 +61,25 @@ def compare_with(group: Group, baseline: str | None) -> Iterator[Pair]:
                 yield Pair(group, series, length, comparison)
 
 
+def corrected_chances(pairs: Sequence[Pair]) -> list[float]:
+    """Of each pair its p, corrected for all comparisons of its table (Holm)."""
+    tables: dict[int, list[int]] = {}  # by group, the places of its pairs
+    for place, pair in enumerate(pairs):
+        tables.setdefault(id(pair.group), []).append(place)
+    chances = [pair.comparison.p for pair in pairs]
+    for places in tables.values():
+        for place, p in zip(places, holm([pairs[place].comparison.p for place in places]), strict=True):
+            chances[place] = p
+    return chances
+
+
 def cell_figures(groups: Sequence[Group], pairs: Sequence[Pair] = ()) -> list[dict[str, Any]]:
     """One JSON object per cell, with everything that the tables show."""
-    compared = {(id(pair.series), pair.length): asdict(pair.comparison) for pair in pairs}
+    corrected = corrected_chances(pairs)
+    compared = {
+        (id(pair.series), pair.length): asdict(pair.comparison) | {"p_corrected": p}
+        for pair, p in zip(pairs, corrected, strict=True)
+    }
     return [
         _figures(group, series, length) | {"against": compared.get((id(series), length))}
         for group in groups
@@ -74,6 +91,7 @@ def cell_figures(groups: Sequence[Group], pairs: Sequence[Pair] = ()) -> list[di
 def _figures(group: Group, series: Series, length: int) -> dict[str, Any]:
     result, records = series.results[length], series.records[length]
     score = result.estimate("score")
+    interval = wilson(result.accuracy.value, result.accuracy.n) if result.accuracy.value is not None else (None, None)
     curve = pass_curve(records) if series.samples == 1 else {}
     return {
         "model": group.model,
@@ -88,6 +106,8 @@ def _figures(group: Group, series: Series, length: int) -> dict[str, Any]:
         "failed": result.failed,
         "accuracy": result.accuracy.value,
         "error": result.accuracy.error,
+        "low": interval[0],
+        "high": interval[1],
         "score": score.value,
         "score_error": score.error,
         **result.cost,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +17,8 @@ from unmask.runs.files import write_whole
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKS = "osD^vP*X"
-KINDS = (".svg", ".png")
+KINDS = (".svg", ".png", ".pdf")
+UNDATED: dict[str, Any] = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
 STYLE: Any = {
     "svg.hashsalt": "unmask",
     "text.parse_math": False,  # names are not formulas
@@ -43,22 +46,58 @@ def render(
         from matplotlib.style import context
     except ImportError:
         raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
+    except ValueError as error:  # of a backend in the environment, which is not even used
+        raise UnmaskError(
+            f"matplotlib refuses MPLBACKEND={os.environ.get('MPLBACKEND')!r} ({error}): unset it"
+        ) from None
     with context("default"), matplotlib.rc_context(STYLE | dict(style)):
         figure = Figure(figsize=size, layout=layout)  # pyright: ignore[reportArgumentType]
         paint(figure)
         out = io.BytesIO()
-        figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
+        figure.savefig(out, format=kind, dpi=150, metadata=UNDATED[kind])
         return out.getvalue()
 
 
-def points_with_errors(axes: Any, place: int, label: str, xs: list[float], ys: list[float], **style: Any) -> None:
-    """The series at this place of a figure, in its colour and marker; `xerr` or `yerr` gives the errors."""
+# A method has its colour in every figure; its variants share that, and differ in their marker.
+METHODS = {
+    "order-token search": 0,
+    "ots": 0,
+    "order-token-search": 0,
+    "low-confidence": 1,
+    "random": 2,
+    "ar": 3,
+    "left-to-right": 3,
+    "search": 4,
+    "adaptive": 5,
+}
+
+
+def looks(labels: Sequence[str]) -> list[tuple[str, str]]:
+    """The colour and marker of each series. A label that names no known method takes a colour that is left over."""
+    known = [_method(label) for label in labels]
+    spare = [place for place in range(len(COLOURS)) if place not in known] or list(range(len(COLOURS)))
+    others = iter(range(len(labels)))
+    places = [spare[next(others) % len(spare)] if place is None else place for place in known]
+    return [(COLOURS[place], MARKS[number % len(MARKS)]) for number, place in enumerate(places)]
+
+
+def _method(label: str) -> int | None:
+    """By the longest name that a label begins with."""
+    word = label.lower()
+    begun = [name for name in METHODS if re.match(rf"{re.escape(name)}(?![a-z-])", word)]
+    return METHODS[max(begun, key=len)] if begun else None
+
+
+def points_with_errors(
+    axes: Any, look: tuple[str, str], label: str, xs: list[float], ys: list[float], **style: Any
+) -> None:
+    """A series in its colour and marker; `xerr` or `yerr` gives the errors."""
     axes.errorbar(
         xs,
         ys,
         label=label,
-        color=COLOURS[place % len(COLOURS)],
-        marker=MARKS[place % len(MARKS)],  # one more marker than colours, so that no two series look alike
+        color=look[0],
+        marker=look[1],
         markersize=5,
         capsize=2,
         **{"elinewidth": 0.8, "linestyle": "none"} | style,
@@ -66,7 +105,7 @@ def points_with_errors(axes: Any, place: int, label: str, xs: list[float], ys: l
 
 
 def kind_of(path: str | PathLike[str]) -> str:
-    """`svg` or `png`, by the file's name."""
+    """`svg`, `png` or `pdf`, by the file's name."""
     suffix = Path(path).suffix.lower()
     if suffix not in KINDS:
         raise UnmaskError(f"a picture cannot be written as {str(path)!r}: {nearest(suffix, KINDS)}")

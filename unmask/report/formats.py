@@ -10,34 +10,68 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from unmask.report.labels import visible
-from unmask.report.tables import BEST, SECOND, Table, TableCell
+from unmask.report.tables import BEST, MISSING, SECOND, Table, TableCell
 
 _STYLES = {BEST: "bold", SECOND: "underline"}
+NAME = 24  # columns that a row's name has at least, if it needs them
 
 
 def terminal(tables: Sequence[Table]) -> None:
     """At the terminal's own width; into a pipe or a file, as wide as the tables."""
     console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 400)
     for table in tables:
-        shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for place, name in enumerate(table.head):
-            shown.add_column(Text(visible(name)), justify="right" if place else "left", no_wrap=place > 0)
-        for row in table.rows:
-            shown.add_row(*(Text(visible(cell.text), _STYLES.get(cell.rank, "")) for cell in row))
         console.print(Text(visible(table.title), "bold"))
-        console.print(shown)
+        _print_rows(console, table) if _fits(console, table) else _print_stacked(console, table)
         for note in table.notes:
             console.print(Text(visible(note), "dim"))
         console.print()
 
 
+def _fits(console: Console, table: Table) -> bool:
+    """Whether a row leaves its name a readable width."""
+    columns = [
+        [visible(head), *(visible(row[place].text) for row in table.rows)] for place, head in enumerate(table.head)
+    ]
+    widths = [max(map(cell_len, column)) for column in columns]
+    return min(widths[0], NAME) + sum(widths[1:]) + 3 * len(widths[1:]) <= console.width
+
+
+def _print_rows(console: Console, table: Table) -> None:
+    shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for place, name in enumerate(table.head):
+        shown.add_column(Text(visible(name)), justify="right" if place else "left", no_wrap=place > 0)
+    for row in table.rows:
+        shown.add_row(*(Text(visible(cell.text), _STYLES.get(cell.rank, "")) for cell in row))
+    console.print(shown)
+
+
+def _print_stacked(console: Console, table: Table) -> None:
+    """Each row below its name, for a terminal too narrow for columns."""
+    for row in table.rows:
+        console.print(Text(visible(row[0].text)))
+        line = Text("  ")
+        for head, cell in zip(table.head[1:], row[1:], strict=True):
+            part = Text.assemble((f"{visible(head)} ", "dim"), (visible(cell.text), _STYLES.get(cell.rank, "")), "  ")
+            if cell.text == MISSING:
+                continue
+            if line.cell_len + part.cell_len - 2 > console.width and line.plain.strip():
+                console.print(line)
+                line = Text("  ")
+            line.append_text(part)
+        console.print(line)
+
+
 def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
-    parts = ["# Report", "Accuracy ± standard error over problems; **best**, <u>second</u>."]
+    parts = [
+        "# Report",
+        "Accuracy ± standard error over problems, or a 95 % interval where they all agree; **best**, <u>second</u>.",
+    ]
     parts += [part for table in tables for part in (f"## {escape(table.title)}", *table_markdown(table))]
     if legend:
         lines = [f"- {escape(label)}: {escape(full)}" for label, full in legend]
@@ -56,7 +90,11 @@ def table_markdown(table: Table) -> list[str]:
 def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
     """One line per cell, figures unrounded; columns for pass@k and the comparison where there are any."""
     ks = sorted({int(k) for cell in cells for k in cell["pass"]})
-    against = ("n", "difference", "low", "high", "better", "worse", "p") if any(c["against"] for c in cells) else ()
+    against = (
+        ("n", "difference", "low", "high", "better", "worse", "p", "p_corrected")
+        if any(c["against"] for c in cells)
+        else ()
+    )
     plain = [key for key in cells[0] if key not in ("pass", "against")]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

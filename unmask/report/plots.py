@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from unmask.report import labels
-from unmask.report.figures import points_with_errors, render
+from unmask.report.figures import looks, points_with_errors, render
 from unmask.report.gather import Group, Quantity, Series, grouped
 from unmask.report.statistics import Difference, Estimate
 from unmask.report.tables import pass_curves
@@ -21,6 +22,7 @@ SPREAD = 0.7  # of a row's height in a forest plot, shared by its marks
 class Point:
     x: float
     estimate: Estimate
+    span: tuple[float, float] | None = None  # the lowest and the highest, where a range was measured
 
 
 Curve = tuple[str, tuple[Point, ...]]  # a label and its points
@@ -41,21 +43,33 @@ class Plot:
 
 def report_plots(groups: Sequence[Group]) -> list[Plot]:
     """Every plot that has more than one point to show."""
-    plots = [plot for number, group in enumerate(groups, 1) for plot in _group_plots(group, number)]
+    names = file_names(groups)
+    plots = [plot for name, group in zip(names, groups, strict=True) for plot in _group_plots(group, name)]
     return [plot for plot in plots if plot.lines]
 
 
-def _group_plots(group: Group, number: int) -> Iterator[Plot]:
+def file_names(groups: Sequence[Group]) -> list[str]:
+    """By task, and by model where there are several; numbered where two would be the same."""
+    several = len({group.model for group in groups}) > 1
+    plain = [_plain(f"{group.model}-{group.name}" if several else group.name) for group in groups]
+    return [name if plain.count(name) == 1 else f"{name}-{place}" for place, name in enumerate(plain, 1)]
+
+
+def _plain(name: str) -> str:
+    return "-".join(re.findall(r"[a-z0-9.]+", name.lower()))[-60:].strip("-.") or "plot"
+
+
+def _group_plots(group: Group, name: str) -> Iterator[Plot]:
     graded = [series for series in group.series if any(result.accuracy.n for result in series.results.values())]
     title = f"{group.model} · {group.name}"
     if len(group.lengths) > 1:
-        yield Plot(f"{number}-rows", title, ROWS, tuple((each.label, points_by_rows(each)) for each in graded))
-        yield Plot(f"{number}-length", title, "length", tuple((each.label, points_by_length(each)) for each in graded))
+        yield Plot(f"{name}-rows", title, ROWS, tuple((each.label, points_by_rows(each)) for each in graded))
+        yield Plot(f"{name}-length", title, "length", tuple((each.label, points_by_length(each)) for each in graded))
     elif len(graded) > 1:
-        yield Plot(f"{number}-rows", f"{title}, L={group.lengths[0]}", ROWS, tuple(_sweeps(graded)))
+        yield Plot(f"{name}-rows", f"{title}, L={group.lengths[0]}", ROWS, tuple(_sweeps(graded)))
     for length in group.lengths:
         curves = pass_curves(group, length)
-        yield Plot(f"{number}-pass-{length}", f"{title}, pass@k, L={length}", "k", curve_lines(curves))
+        yield Plot(f"{name}-pass-{length}", f"{title}, pass@k, L={length}", "k", curve_lines(curves))
 
 
 def _sweeps(swept: Iterable[Series]) -> Iterator[Curve]:
@@ -93,15 +107,17 @@ def draw(plot: Plot, kind: str) -> bytes:
     def paint(figure: Any) -> None:
         axes = figure.subplots()
         times = 100 if plot.shares else 1
+        styles = looks([label for label, _ in plot.lines])
         for place, (label, points) in enumerate(plot.lines):
-            shift = place - (len(plot.lines) - 1) / 2  # equal points would hide one another
+            shift = place - (len(plot.lines) - 1) / 2  # named ticks have room beside one another
+            errors = [_errors(point) for point in points]
             points_with_errors(
                 axes,
-                place,
+                styles[place],
                 labels.visible(label),
-                [point.x + 0.14 * shift if plot.ticks else point.x * 1.012**shift for point in points],
+                [point.x + 0.14 * shift if plot.ticks else point.x for point in points],
                 [times * (point.estimate.value or 0.0) for point in points],
-                yerr=[times * (point.estimate.error or 0.0) for point in points],
+                yerr=[[times * error[side] for error in errors] for side in (0, 1)],
                 linewidth=1.3,
                 linestyle="none" if plot.ticks else "-",
             )
@@ -114,12 +130,23 @@ def draw(plot: Plot, kind: str) -> bytes:
     return render(paint, (6.4, 3.8 + 0.14 * len(plot.lines)), kind, layout="constrained")
 
 
+def _errors(point: Point) -> tuple[float, float]:
+    """Below and above the point: the measured range, or the standard error."""
+    if point.span is None:
+        error = point.estimate.error or 0.0
+        return error, error
+    value = point.estimate.value or 0.0
+    return value - point.span[0], point.span[1] - value
+
+
 def _scale(axes: Any, plot: Plot) -> None:
-    axes.set_title(labels.visible(plot.title), fontsize=10, loc="left")
-    axes.set(xlabel=plot.x, ylabel=plot.y)
+    counts = sorted({point.estimate.n for _, points in plot.lines for point in points})
+    n = f"n={counts[0]}" if len(counts) == 1 else f"n={counts[0]}–{counts[-1]}" if counts else ""
+    axes.set_title(labels.visible(", ".join(filter(None, (plot.title, n)))), fontsize=10, loc="left")
+    axes.set(xlabel=plot.x if plot.ticks else f"{plot.x}, logarithmic", ylabel=plot.y)
     _x_ticks(axes, plot)
     low, high = axes.get_ylim()
-    axes.set_ylim(0 if plot.zero else max(low, -2), min(high, 102) if plot.shares else high)
+    axes.set_ylim(0 if plot.zero else max(low, -2), max(5, min(high, 102)) if plot.shares else high)
 
 
 def _x_ticks(axes: Any, plot: Plot) -> None:
@@ -156,12 +183,13 @@ def forest(rows: Mapping[str, Mapping[str, Difference]], kind: str, title: str, 
     def paint(figure: Any) -> None:
         axes = figure.subplots()
         axes.axvline(0, color="#808080", linewidth=1, linestyle="--")
+        styles = looks(series)
         for place, name in enumerate(series):
             marks = {height: row[name] for height, row in enumerate(rows.values()) if name in row}
             shift = SPREAD * ((place + 0.5) / len(series) - 0.5)
             points_with_errors(
                 axes,
-                place,
+                styles[place],
                 labels.visible(name),
                 [100 * mark.value for mark in marks.values()],
                 [height + shift for height in marks],

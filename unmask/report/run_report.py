@@ -16,6 +16,7 @@ from unmask.report.compare import Pair, cell_figures, choose_baseline, compare_w
 from unmask.report.gather import Group, gather
 from unmask.report.latex import latex
 from unmask.report.plots import Plot, draw, report_plots
+from unmask.report.sources import Source, missing_table, source_of
 from unmask.report.tables import Table, report_tables
 from unmask.runs.decoding import Decoding
 from unmask.runs.placement import Placement
@@ -29,11 +30,12 @@ APPROXIMATE = {"early_end": "Early end", "cache": "A cache"}
 
 @dataclass(frozen=True)
 class RunReport:
-    """A function of the records alone: neither their order nor their timings change a byte of it."""
+    """A function of the records: neither their order nor their timings change a byte of it, apart from `sources`."""
 
     groups: Sequence[Group]  # one per model and task
     baseline: str | None  # the decoder that the others are compared with
     settings: Mapping[str, Any]  # those that all runs share and that are not the usual ones
+    sources: Sequence[Source] = ()  # the runs
     timing: bool = False  # also show timings, which differ from run to run
 
     @cached_property
@@ -42,7 +44,9 @@ class RunReport:
 
     @cached_property
     def tables(self) -> list[Table]:
-        return report_tables(self.groups, self.pairs, self.baseline, describe_settings(self.settings), self.timing)
+        settings = describe_settings(self.settings)
+        tables = report_tables(self.groups, self.pairs, self.baseline, settings, self.timing)
+        return missing_table(self.sources) + tables
 
     @cached_property
     def plots(self) -> list[Plot]:
@@ -60,6 +64,7 @@ class RunReport:
 
     def json(self) -> dict[str, Any]:
         head = {"format": 1, "settings": dict(self.settings), "against": self.baseline}
+        head |= {"runs": [source.json() for source in self.sources]}
         return head | {"cells": cell_figures(self.groups, self.pairs)}
 
     def markdown(self) -> str:
@@ -73,11 +78,11 @@ class RunReport:
 
     def html(self) -> str:
         images = [(plot, draw(plot, "svg")) for plot in self.plots]
-        return webpage.render_page(self.groups, self.tables, images, self.legend, self.baseline)
+        return webpage.render_page(self.groups, self.tables, images, self.legend, self.baseline, self.sources)
 
     def images(self) -> dict[str, bytes]:
         """By file name."""
-        return {f"{plot.name}.{kind}": draw(plot, kind) for plot in self.plots for kind in ("svg", "png")}
+        return {f"{plot.name}.{kind}": draw(plot, kind) for plot in self.plots for kind in ("svg", "png", "pdf")}
 
 
 def run_report(runs: Sequence[Run], against: str | None = None, timing: bool = False) -> RunReport:
@@ -85,7 +90,8 @@ def run_report(runs: Sequence[Run], against: str | None = None, timing: bool = F
     if not groups:
         names = ", ".join(repr(str(run.folder)) for run in runs)
         raise UnmaskError(f"nothing is recorded yet in {names}")
-    return RunReport(groups, choose_baseline(groups, against), shared_settings(runs), timing)
+    sources = [source_of(run) for run in runs]
+    return RunReport(groups, choose_baseline(groups, against), shared_settings(runs), sources, timing)
 
 
 def read_runs(folders: Sequence[str | PathLike[str]]) -> list[Run]:

@@ -48,6 +48,11 @@ class SearchStep:
         return sum(node.kept for node in self.nodes)
 
     @property
+    def distinct(self) -> int:
+        """Of the rows that were kept."""
+        return len({node.tokens for node in self.nodes if node.kept})
+
+    @property
     def path(self) -> Node:
         return next(node for node in self.nodes if node.chosen)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 RESAMPLES = 2000
+FEWEST = 30  # problems for which a normal distribution is close enough
 LEVEL = 0.95  # of the bootstrap's interval
 GRAIN = 100_000  # shares of draws have smaller denominators
 WORK = 20_000_000  # cosines: a fifth of a second
@@ -208,6 +209,17 @@ class Difference:
     p: float  # of a single set, its own exact test; of several, two-sided by the normal distribution
 
 
+def exceeds(difference: Difference, bound: float) -> float:
+    """One-sided p of a difference no larger than the bound, by the normal distribution.
+
+    Where no problem differs: the chance of that if a share of them as large as the gap did.
+    """
+    if difference.error is None:
+        gap = min(1.0, difference.value - bound)
+        return (1 - gap) ** difference.n if gap > 0 else 1.0
+    return 0.5 * math.erfc((difference.value - bound) / difference.error / math.sqrt(2))
+
+
 def mean_difference(parts: Sequence[Comparison | None]) -> Difference | None:
     """Sets have equal weight; None if there are none or one is missing."""
     known = [part for part in parts if part is not None]
@@ -215,5 +227,13 @@ def mean_difference(parts: Sequence[Comparison | None]) -> Difference | None:
         return None
     value = math.fsum(part.difference for part in known) / len(known)
     error = _joint_error(known) or None
+    p = known[0].p if len(known) == 1 else _joint_chance(known, value, error)
+    return Difference(sum(part.n for part in known), value, error, p)
+
+
+def _joint_chance(parts: Sequence[Comparison], value: float, error: float | None) -> float:
+    """By the normal distribution; of few problems no smaller than the exact test of all of them together."""
     normal = math.erfc(abs(value) / error / math.sqrt(2)) if error else 1.0
-    return Difference(sum(part.n for part in known), value, error, known[0].p if len(known) == 1 else normal)
+    if min(part.n for part in parts) >= FEWEST:
+        return normal
+    return max(normal, mcnemar(sum(part.better for part in parts), sum(part.worse for part in parts)))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from unmask.report.compare import Pair
+from unmask.report.compare import Pair, corrected_chances
 from unmask.report.gather import Group, Quantity, Result, Series, pass_curve
 from unmask.report.statistics import LEVEL, Estimate, together
+from unmask.runs.summary import wilson
 
-Kind = Literal["accuracy", "parts", "average", "paired", "pass", "timing", "quality"]
+Kind = Literal["accuracy", "parts", "average", "paired", "pass", "timing", "quality", "missing"]
 Published = Mapping[str, Mapping[str, float]]  # by column, by method: the paper's figures
 BEST, SECOND = 1, 2
 MISSING = "–"
@@ -40,11 +41,16 @@ class Table:
         body: Iterable[Iterable[str | Estimate | None]],
         notes: Iterable[str] = (),
         rank: bool = True,
+        alike: Callable[[int], bool] = lambda column: True,
     ) -> Table:
-        """Estimates are shown in percent with their errors and ranked by column; text is shown as it is."""
+        """Estimates are shown in percent with their errors, and ranked in columns whose rows have the same problems.
+
+        Text is shown as it is.
+        """
         rows = [[TableCell(each) if isinstance(each, str) else percent(each) for each in row] for row in body]
         for column in range(len(head)) if rank else ():
-            _rank(rows, column)
+            if alike(column):
+                _rank(rows, column)
         return cls(kind, title, tuple(head), tuple(map(tuple, rows)), tuple(notes))
 
 
@@ -91,7 +97,16 @@ def accuracy_table(
         if average:
             estimates.append(series.average(group.lengths, quantity))
         body.append((series.label, *estimates, _rows(results), _problems(series), *_beside(series.name, published)))
-    return Table.of("accuracy", title, head, body, notes)
+    return Table.of("accuracy", title, head, body, notes, alike=lambda column: _alike(group, column - 1))
+
+
+def _alike(group: Group, place: int) -> bool:
+    """Whether all rows have the same problems at the length in this place; after the last, at every length."""
+    lengths = group.lengths[place : place + 1] if 0 <= place < len(group.lengths) else group.lengths
+    return all(
+        len({frozenset(series.results[length].right) for series in group.series if length in series.results}) < 2
+        for length in lengths
+    )
 
 
 def averages_table(
@@ -115,7 +130,13 @@ def averages_table(
         if any(each.value is not None for each in estimates):
             name = next(series.name for series in known if series)
             body.append((label, *estimates, together(estimates), *_beside(name, published)))
-    return Table.of("average", title, (first, *groups, "average", *published), body, notes)
+    names = list(groups)
+
+    def alike(column: int) -> bool:
+        chosen = [names[column - 1]] if 0 < column <= len(names) else names
+        return all(_alike(groups[name], len(groups[name].lengths)) for name in chosen)
+
+    return Table.of("average", title, (first, *groups, "average", *published), body, notes, alike=alike)
 
 
 def _model_averages(groups: Sequence[Group]) -> Iterable[Table]:
@@ -132,13 +153,13 @@ def _parts(title: str, group: Group) -> Table:
         (series.label, *(result and result.estimate("score") for result in map(series.results.get, group.lengths)))
         for series in group.series
     ]
-    return Table.of("parts", title, head, body)
+    return Table.of("parts", title, head, body, alike=lambda column: _alike(group, column - 1))
 
 
 def _paired(title: str, pairs: Sequence[Pair]) -> Table:
     head = ("decoder", "length", "n", "accuracy", "difference", f"{LEVEL:.0%} interval", "better", "worse", "p")
     body = []
-    for pair in pairs:
+    for pair, p in zip(pairs, corrected_chances(pairs), strict=True):
         result = pair.comparison
         differs = result.better + result.worse > 0  # an error of 0 would claim more than n problems can show
         error = f" ± {100 * result.error:.1f}" if differs and result.error is not None else ""
@@ -152,12 +173,13 @@ def _paired(title: str, pairs: Sequence[Pair]) -> Table:
                 f"{signed(result.low)} … {signed(result.high)}" if differs else MISSING,
                 str(result.better),
                 str(result.worse),
-                f"{result.p:.3f}" if result.p >= 0.001 else f"{result.p:.0e}",
+                f"{p:.3f}" if p >= 0.001 else f"{p:.0e}",
             )
         )
     notes = [
         "Paired on the same problems: interval by a bootstrap over problems, p by the exact McNemar test (its "
-        "sign-flip form where problems have several draws), not corrected for the number of comparisons."
+        "sign-flip form where problems have several draws)"
+        + (f", corrected for {len(pairs)} comparisons (Holm)." if len(pairs) > 1 else ".")
     ]
     if any(pair.comparison.better + pair.comparison.worse == 0 for pair in pairs):
         notes.append("Where no problem got better or worse, n problems cannot tell the two apart: this is not a proof.")
@@ -209,8 +231,17 @@ def _notes(group: Group, settings: str) -> Iterable[str]:
 def percent(estimate: Estimate | None) -> TableCell:
     if estimate is None or estimate.value is None:
         return TableCell(MISSING)
-    error = "" if estimate.error is None else f" ± {100 * estimate.error:.1f}"
-    return TableCell(f"{100 * estimate.value:.1f}{error}", value=estimate.value)
+    return TableCell(f"{100 * estimate.value:.1f}{_uncertain(estimate)}", value=estimate.value)
+
+
+def _uncertain(estimate: Estimate) -> str:
+    """The standard error; where every problem agrees it would be 0, so there Wilson's interval."""
+    if estimate.error:
+        return f" ± {100 * estimate.error:.1f}"
+    if not 0 <= (estimate.value or 0.0) <= 1:
+        return ""
+    low, high = wilson(estimate.value or 0.0, estimate.n)
+    return f" ({100 * low:.0f}–{100 * high:.0f})"
 
 
 def _rows(results: Sequence[Result | None]) -> str:

@@ -35,12 +35,18 @@ def describe(tree: Tree, width: int = 100) -> str:
     """For a terminal: ● leads to the answer, ○ was kept, · was pruned."""
     lines = [_flat(tree.title), _flat(tree.prompt)]
     lines += [": ".join(heads(place, search)) for place, search in enumerate(tree.searches)]
-    lines += ["", *_branches(tree, 0, None, "")]
+    lines += ["", _survivors(tree), *_branches(tree, 0, None, "")]
     if tree.beside:
         lines += ["", f"beside it {_flat(tree.beside.label)} {style.MARKS[tree.beside.right]}".rstrip()]
         for text, logp, met in zip(tree.beside.texts, tree.beside.logp, tree.beside.met, strict=True):
             lines.append(f"  {met:<11} {hundredths(logp):>8}  {_flat(text)}")
     return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines) + "\n"
+
+
+def _survivors(tree: Tree) -> str:
+    """Beams of one text search as one beam, at the price of several."""
+    last = tree.searches[-1]
+    return f"{last.distinct} distinct of {last.kept} rows survive the last search"
 
 
 def _branches(tree: Tree, search: int, parent: int | None, indent: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import Any
 from unmask.report.gather import Group, natural
 from unmask.report.labels import visible
 from unmask.report.plots import Plot, describe
+from unmask.report.sources import Source
 from unmask.report.tables import BEST, SECOND, Table, TableCell
 from unmask.runs.record import Record
 
@@ -35,6 +36,7 @@ def render_page(
     images: Sequence[tuple[Plot, bytes]],
     legend: Sequence[tuple[str, str]],
     baseline: str | None,
+    sources: Sequence[Source] = (),
 ) -> str:
     style, script = _static("page.css"), _static("page.js")
     parts = {
@@ -46,6 +48,7 @@ def render_page(
         "script-hash": _hash(script),
         "tables": "\n".join(map(_table, tables)),
         "plots": "\n".join(_image(plot, svg) for plot, svg in images) or "<p>There is nothing to draw.</p>",
+        "sources": "\n".join(map(_source, sources)) or "<p>The runs do not say.</p>",
         "legend": "\n".join(f"<dt>{_text(label)}</dt><dd>{_text(full)}</dd>" for label, full in legend),
         "data": embed(_data(groups, baseline)),
     }
@@ -70,6 +73,18 @@ def embed(value: Any) -> str:
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     text = text.encode("utf-8", "replace").decode()
     return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _source(source: Source) -> str:
+    facts = {
+        "records": source.progress,
+        "begun": source.created,
+        "version": source.unmask,
+        "machine": source.machine,
+    }
+    rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
+    commands = "".join(f"<dt>command</dt><dd><code>{_text(command)}</code></dd>" for command in source.commands)
+    return f"<h3>{_text(source.folder)}</h3><dl>{rows}{commands}</dl>"
 
 
 def _data(groups: Sequence[Group], baseline: str | None) -> dict[str, Any]:

@@ -22,15 +22,15 @@ from unmask.errors import UnmaskError
 from unmask.models.digest import checkpoint
 from unmask.runs.arithmetic import arithmetic
 from unmask.runs.batching import Batches
-from unmask.runs.grid import Grid
+from unmask.runs.grid import Grid, digest_of
 from unmask.runs.job import Answer, Engine, Job, PosedProblem
 from unmask.runs.record import FORMAT, Counts, Measured, Name, Record, trace_file
 from unmask.runs.store import Run, RunFolder, open_run, read_run
 from unmask.tasks import Problem, Task, task
 from unmask.version import __version__
 
-# Called with the records a run begins with, then with each batch of new ones, and with the total of the whole run.
-Watcher = Callable[[Sequence[Record], int], None]
+# Called with the records a run begins with, then with each batch of new ones; and with how many are done, of how many.
+Watcher = Callable[[Sequence[Record], int, int], None]
 
 
 def evaluate(
@@ -40,13 +40,16 @@ def evaluate(
     *,
     retry: bool = False,
     watch: Watcher | None = None,
+    command: str = "",
 ) -> Run:
-    """Do what the folder lacks; `retry` also does failed problems again."""
+    """Do what the folder lacks; `retry` also does failed problems again. The folder notes the `command`."""
     evaluation = Evaluation(grid)
-    with open_run(out, head(grid, evaluation.problems), evaluation.ids) as folder:
+    begun = head(grid, evaluation.problems) | {"command": command, "cells": evaluation.planned}
+    with open_run(out, begun, evaluation.ids, evaluation.digest) as folder:
         done = {record.name for record in folder.records if not (retry and record.error)}
+        count = len(done)
         if watch:
-            watch([record for record in folder.records if record.name in done], evaluation.total)
+            watch([record for record in folder.records if record.name in done], count, evaluation.total)
         if jobs := list(evaluation.jobs(done)):
             if grid.traces:
                 (folder.path / "traces").mkdir(exist_ok=True)
@@ -57,8 +60,9 @@ def evaluate(
                     records = list(pool.map(evaluation.record, [job] * len(result.answers), result.answers))
                     _keep_traces(folder, records, result.answers)
                     folder.append(records)
+                    count += len(records)
                     if watch:
-                        watch(records, evaluation.total)
+                        watch(records, count, evaluation.total)
     return read_run(out)
 
 
@@ -76,9 +80,18 @@ class Evaluation:
                 raise UnmaskError(f"task {spec!r} gives two problems the same id")
 
     @cached_property
-    def total(self) -> int:
+    def planned(self) -> list[list[Any]]:
+        """Every cell, and how many records it will have."""
         repeats = len(self.grid.seeds) * self.grid.samples
-        return repeats * sum(len(self.problems[cell.task]) for cell in self.grid.cells())
+        return [[*cell, repeats * len(self.problems[cell.task])] for cell in self.grid.cells()]
+
+    @cached_property
+    def total(self) -> int:
+        return sum(count for *_, count in self.planned)
+
+    def digest(self, spec: str, count: int) -> dict[str, Any]:
+        """Of the first problems of a task, as a folder notes it."""
+        return digest_of(self._tasks[spec], self.problems[spec][:count])
 
     def jobs(self, done: set[Name]) -> Iterator[Job]:
         grid = self.grid

@@ -9,12 +9,11 @@ from functools import cache
 from typing import Any
 
 from unmask.core import Canvas, Decoded, Denoiser, Frame, Watch, block_size, decode, stream
-from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.policies.choice import choose
 from unmask.policies.likelihood import blind_likelihood
 from unmask.runs.decoding import Decoding
-from unmask.runs.output import FinalRow, Output, answer_text, filled_text, partial_text
+from unmask.runs.output import FinalRow, Output, answer_text, filled_text, finish_reason, partial_text
 from unmask.runs.prompt import EncodedPrompt
 from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 
@@ -114,14 +113,19 @@ class Generation:
         chosen = choose(self.decoding.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
         settings = self.settings(prompt)
         best, spec, seed = rows[chosen], settings["decoder"], settings["seed"]
-        output = Output(prompt.text, best.text, best.score, tuple(rows), chosen, decoded.cost, spec, seed, settings)
+        finish = finish_reason(self.model, prompt, best.ids, self.decoding.stop)
+        output = Output(
+            prompt.text, best.text, best.score, tuple(rows), chosen, decoded.cost, spec, seed, settings, finish
+        )
         return replace(output, trace=self._trace(prompt, recorder, output)) if recorder else output
 
     def _trace(self, prompt: EncodedPrompt, recorder: Recorder, output: Output) -> Trace:
         words = {str(token): self.model.text.decode([token]) for token in sorted(recorder.words)}
         texts = [row.text for row in output.rows]
         cost = asdict(output.cost)
-        measured = {name: cost.pop(name) for name in ("calls", "seconds", "memory")}  # differ from run to run
+        measured = {
+            name: cost.pop(name) for name in ("calls", "seconds", "memory", "batch_seconds")
+        }  # differ from run to run
         end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": cost, "measured": measured}
         return Trace(self.trace_header(prompt), recorder.steps, end)
 
@@ -129,21 +133,3 @@ class Generation:
 @cache
 def say_once(sentence: str) -> None:
     log.warning(sentence)
-
-
-def in_batches(
-    generation: Generation,
-    prompts: Sequence[EncodedPrompt],
-    batch: int,
-    traced: bool = False,
-    watch: Watch | None = None,
-) -> list[Output]:
-    """Results do not depend on `batch`; memory does."""
-    if not isinstance(batch, int) or batch < 1:
-        raise UnmaskError(f"batch={batch!r} does not work: choose 1 or more")
-    if not prompts:
-        raise UnmaskError("there is nothing to decode: give at least one prompt")
-    outputs: list[Output] = []
-    for start in range(0, len(prompts), batch):
-        outputs += generation.outputs(prompts[start : start + batch], traced, watch)
-    return outputs

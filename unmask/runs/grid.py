@@ -15,11 +15,15 @@ from unmask.core.decoder import fit
 from unmask.errors import UnmaskError
 from unmask.models import default_block, default_length, model
 from unmask.models.load import registered
+from unmask.runs.bounds import check_max_rows, check_rows
 from unmask.runs.decoding import Decoding
 from unmask.runs.placement import Placement
 from unmask.runs.record import Cell
 from unmask.tasks import Metric, Problem, Task, grading, task
-from unmask.tasks.task import configure
+from unmask.tasks.benchmark import load_wording
+from unmask.tasks.task import configure, problems_of
+
+MOST_PROBLEMS = 1_000_000  # of a task without an end
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Grid:
             "limit": self.limit,
             "metric": self.metric,
             "prompts": [_wording(each) for each in tasks],
-            "problems": [_digest(each, problems[spec]) for each, spec in zip(tasks, self.tasks, strict=True)],
+            "problems": [digest_of(each, problems[spec]) for each, spec in zip(tasks, self.tasks, strict=True)],
             **decoding,
             "traces": self.traces,
             **self.placement.spec(),
@@ -97,13 +101,19 @@ class Grid:
         for spec in self.tasks:
             source = task.make(spec)
             grading.ready(source)
-            every = source.problems()
-            if self.limit is None and not isinstance(every, Sequence):
-                raise UnmaskError(f"task {spec!r} has no end: say how many problems with --limit")
+            every = problems_of(source)
+            if not isinstance(every, Sequence):
+                self._check_end(spec)
             problems[spec] = list(islice(every, self.limit))
             if not problems[spec]:
                 raise UnmaskError(f"task {spec!r} has no problems")
         return problems
+
+    def _check_end(self, spec: str) -> None:
+        if self.limit is None:
+            raise UnmaskError(f"task {spec!r} has no end: say how many problems with --limit")
+        if self.limit > MOST_PROBLEMS:
+            raise UnmaskError(f"limit={self.limit} would never end: choose {MOST_PROBLEMS} or less of {spec!r}")
 
 
 def make_grid(
@@ -118,12 +128,16 @@ def make_grid(
     sandbox: str | None = None,
     placement: Placement | None = None,
     here: bool = True,
+    max_rows: int | None = None,
     **more: Any,
 ) -> Grid:
-    """From what a user wrote; `here` tells whether models run on this machine."""
+    """From what a user wrote; `here` tells whether models run on this machine, `max_rows` what a problem may cost."""
+    most = check_max_rows(max_rows)
     names = tuple(dict.fromkeys(model.spec(model.make(name)) if registered(name) else name for name in models))
+    for name in names if here else ():
+        default_block(name)  # a model that is not there is refused before a folder is made
     configured = configure(tasks, prompts=prompts, allow_code=allow_code, sandbox=sandbox)
-    return Grid(
+    grid = Grid(
         names,
         tuple(dict.fromkeys(map(task.spec, configured))),
         tuple(dict.fromkeys(decoder.spec(decoder.make(spec)) for spec in decoders)),
@@ -132,6 +146,9 @@ def make_grid(
         placement=(placement or Placement()).resolved(names, here),
         **more,
     )
+    for cell in grid.cells():
+        check_rows(decoder.make(cell.decoder), cell.length, most, 2 if grid.decoding.guidance > 0 else 1)
+    return grid
 
 
 def resolved(spec: str, length: int, block: int | None = None) -> str:
@@ -159,10 +176,13 @@ def _shared_length(names: Sequence[str]) -> int:
 def _wording(source: Task) -> Any:
     """The wording from a file, so that a changed file is a changed run."""
     path = getattr(source, "prompts", None)
-    return json.loads(Path(path).read_text(encoding="utf-8")) if path else None
+    if not path:
+        return None
+    load_wording(path)  # refuses a file that is not one
+    return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def _digest(source: Task, problems: Sequence[Problem]) -> dict[str, Any]:
+def digest_of(source: Task, problems: Sequence[Problem]) -> dict[str, Any]:
     """A hash of the problems as they are posed: other data is another run."""
     posed = json.dumps([[problem.id, source.messages(problem)] for problem in problems])
     return {"count": len(problems), "digest": blake2b(posed.encode(), digest_size=8).hexdigest()}

@@ -10,6 +10,7 @@ from typing import Any
 from unmask.errors import UnmaskError
 from unmask.runs.arithmetic import contrast
 from unmask.runs.files import write_whole
+from unmask.runs.growth import Digest, extends, grow
 from unmask.runs.record import check_format, checksum
 
 HEAD = "run.json"
@@ -45,17 +46,20 @@ def _checksum(head: dict[str, Any]) -> str:
     return checksum({key: value for key, value in head.items() if key != "checksum"})
 
 
-def agree(folder: Path, head: dict[str, Any], begun: bool) -> dict[str, Any]:
-    """The head the run began with; this one where nothing is recorded yet."""
+def agree(folder: Path, head: dict[str, Any], begun: bool, digest: Digest | None = None) -> dict[str, Any]:
+    """The head the run began with; this one where nothing is recorded yet; both where the run grows."""
     stored = read_head(folder)
     if stored is None or not begun:
         write_head(folder, head)
         return head
     spec = json.loads(json.dumps(head["spec"]))  # tuples are lists on the disk
+    if _asked(stored["spec"]) != _asked(spec) and digest is not None and extends(stored["spec"], spec, digest):
+        stored = grow(stored, {**head, "spec": spec})
+        write_head(folder, stored)
     if _asked(stored["spec"]) != _asked(spec):
         raise UnmaskError(
             f"{str(folder)!r} holds another run ({difference(_asked(stored['spec']), _asked(spec))}): "
-            "choose another folder, or ask for the same run"
+            "choose another folder, or ask for the same run or a larger one"
         )
     for model, checkpoint in zip(spec.get("models", ()), spec.get("checkpoints", ()), strict=False):
         if learn(folder, stored, model, checkpoint):

@@ -6,13 +6,14 @@ import html
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 from unmask.core import Cost
 from unmask.models import Model
 from unmask.runs.prompt import EncodedPrompt
 from unmask.runs.trace import Trace
 
+Finish = Literal["stop", "length"]
 MASK_SIGN = "░"  # a mask in partial texts
 
 
@@ -36,10 +37,16 @@ class Output:
     decoder: str  # its text form, every default written out
     seed: int
     settings: dict[str, Any]  # all that is needed to reproduce this
+    finish_reason: Finish = "length"  # `stop`: end-of-text or a stop string ended the text; else its masks did
     trace: Trace | None = field(default=None, repr=False)  # if requested
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def distinct(self) -> int:
+        """Texts among the rows: fewer than rows where a search's beams have become equal."""
+        return len({row.text for row in self.rows})
 
     def json(self) -> dict[str, Any]:
         """Plain values; the trace has a file of its own."""
@@ -48,21 +55,31 @@ class Output:
             "score": self.score,
             "rows": [{"text": row.text, "score": row.score} for row in self.rows],
             "chosen": self.chosen,
+            "distinct": self.distinct,
+            "finish_reason": self.finish_reason,
             "cost": asdict(self.cost),
             "prompt": self.prompt,
             **self.settings,
         }
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{'✓' if i == self.chosen else ''}</td><td>{row.score:.3f}</td>"
-            f"<td style='text-align:left'><pre>{html.escape(row.text)}</pre></td></tr>"
-            for i, row in enumerate(self.rows)
-        )
+        groups: dict[str, list[int]] = {}  # by text: the rows that have it
+        for number, row in enumerate(self.rows):
+            groups.setdefault(row.text, []).append(number)
+        rows = "".join(self._html_row(text, numbers) for text, numbers in groups.items())
         cost = f"{self.cost.rows} rows ({self.cost.distinct} computed), {self.cost.seconds:.2f} s, seed {self.seed}"
+        cost += f"; {self.distinct} of {len(self.rows)} final texts are distinct"
         return (
             f"<p><code>{html.escape(self.decoder)}</code><br>{cost}</p>"
-            f"<table><tr><th></th><th>score</th><th style='text-align:left'>text</th></tr>{rows}</table>"
+            f"<table><tr><th></th><th>rows</th><th>score</th><th style='text-align:left'>text</th></tr>"
+            f"{rows}</table>"
+        )
+
+    def _html_row(self, text: str, numbers: list[int]) -> str:
+        score = max(self.rows[number].score for number in numbers)
+        return (
+            f"<tr><td>{'chosen' if self.chosen in numbers else ''}</td><td>{len(numbers)}</td><td>{score:.3f}</td>"
+            f"<td style='text-align:left'><pre>{html.escape(text)}</pre></td></tr>"
         )
 
 
@@ -79,6 +96,14 @@ def filled_text(model: Model, prompt: EncodedPrompt, ids: Sequence[int], stop: S
         text += _words(model, ids[at : at + size]) if isinstance(part, int) else part
         at += size
     return text + _before(_words(model, ids[at:]), stop)
+
+
+def finish_reason(model: Model, prompt: EncodedPrompt, ids: Sequence[int], stop: Sequence[str] = ()) -> Finish:
+    """Whether something ended the text after the prompt before its last mask."""
+    rest = ids[len(prompt.ids) :]
+    if any(token in model.eos for token in rest) or any(word in model.text.decode(list(rest)) for word in stop):
+        return "stop"
+    return "length"
 
 
 def partial_text(model: Model, ids: Sequence[int]) -> str:

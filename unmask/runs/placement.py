@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model, load
 from unmask.models.load import registered
-from unmask.models.memory import choose_device, choose_dtype, stored_dtype
+from unmask.models.memory import choose_device, choose_dtype, named_device, stored_dtype
 
 Precision = Literal["highest", "high"]
 
@@ -30,11 +31,13 @@ class Placement:
     memory: float | None = None  # gigabytes that may be in use; by default most of what is free
 
     def __post_init__(self) -> None:
+        if self.device is not None:
+            named_device(self.device)
         if self.precision not in (known := get_args(Precision)):
             raise UnmaskError(f"precision cannot be {self.precision!r}: {nearest(str(self.precision), known)}")
         if self.batch is not None and self.batch < 1:
             raise UnmaskError(f"batch={self.batch} does not work: choose 1 or more")
-        if self.memory is not None and not self.memory > 0:
+        if self.memory is not None and not 0 < self.memory < math.inf:
             raise UnmaskError(f"memory={self.memory} does not work: give gigabytes above 0")
 
     @property

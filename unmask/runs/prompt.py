@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
+from numbers import Integral
 from typing import Any, TypeAlias
 
 from unmask.errors import UnmaskError
 from unmask.models import Messages, Model
 
 OnePrompt: TypeAlias = str | Messages | Sequence[int]
+log = logging.getLogger("unmask")
 
 _MASK = re.compile(r"<mask(?::([^<>]*))?>")
 
@@ -58,23 +62,53 @@ def check_room(model: Model, positions: int) -> None:
 def check_ids(model: Model, ids: Sequence[int]) -> None:
     """Given by a caller, or by a tokenizer that knows more tokens than the model."""
     vocab = getattr(model.denoiser, "vocab", None)
-    for number in ids:
+    for place, number in enumerate(ids):
         if number < 0 or (vocab is not None and number >= vocab):
             known = "0 or more" if vocab is None else f"0 to {vocab - 1}"
-            raise UnmaskError(f"token id {str(number)[:20]} is not in the vocabulary of {model.name}: ids are {known}")
+            where = f"token id {str(number)[:20]} (number {place} of {len(ids)})"
+            raise UnmaskError(f"{where} is not in the vocabulary of {model.name}: ids are {known}")
+
+
+def plain_prompt(given: Any) -> Any:
+    """Tensors, arrays and what a tokenizer of `transformers` returns, as lists of ids; anything else as it is."""
+    prompt: Any = given
+    if isinstance(given, Mapping) and "input_ids" in given:
+        return _without_padding(plain_prompt(given["input_ids"]), plain_prompt(given.get("attention_mask")))
+    if hasattr(prompt, "tolist") and hasattr(prompt, "ndim"):
+        if prompt.ndim > 2 or "int" not in str(prompt.dtype):
+            raise UnmaskError(
+                f"token ids are whole numbers in at most two dimensions, not {prompt.ndim} of {prompt.dtype}"
+            )
+        return prompt.tolist()
+    if isinstance(prompt, list | tuple) and any(
+        hasattr(each, "tolist") or isinstance(each, Mapping) for each in prompt
+    ):
+        return [plain_prompt(each) if not isinstance(each, dict) else each for each in prompt]
+    return prompt
+
+
+def _without_padding(ids: Any, real: Any) -> Any:
+    if real is None:
+        return ids
+    if ids and isinstance(ids[0], list):
+        return [_without_padding(*pair) for pair in zip(ids, real, strict=True)]
+    return [number for number, kept in zip(ids, real, strict=True) if kept]
 
 
 def is_one(prompt: Any) -> bool:
     """Whether this is one prompt rather than a list of them."""
-    if isinstance(prompt, str | dict):
+    if isinstance(prompt, bytes | bytearray) or not isinstance(prompt, Sequence):
+        hint = ": decode it first" if isinstance(prompt, bytes | bytearray) else ""
+        raise UnmaskError(f"a prompt is text, chat messages or token ids, not {type(prompt).__name__}{hint}")
+    if isinstance(prompt, str):
         return True
     return bool(len(prompt)) and (_are_ids(prompt) or all(isinstance(item, dict) for item in prompt))
 
 
 def _are_ids(prompt: Any) -> bool:
-    if isinstance(prompt, str) or not isinstance(prompt, Sequence):
+    if isinstance(prompt, str | bytes) or not isinstance(prompt, Sequence):
         return False
-    return bool(prompt) and all(isinstance(item, int) and not isinstance(item, bool) for item in prompt)
+    return bool(prompt) and all(isinstance(item, Integral) and not isinstance(item, bool) for item in prompt)
 
 
 def _render(model: Model, prompt: Any) -> str:
@@ -87,7 +121,14 @@ def _render(model: Model, prompt: Any) -> str:
             raise UnmaskError(f"a chat message needs a role and a content, both text, not {message!r}")
         if message["role"] not in ("system", "user", "assistant"):
             raise UnmaskError(f"unknown role {message['role']!r}: known: assistant, system, user")
+    if not getattr(model.text, "templated", True):
+        _say_plain(model.name)
     return model.text.chat(prompt)
+
+
+@cache
+def _say_plain(name: str) -> None:
+    log.warning("%s has no chat template: messages are joined as plain text", name)
 
 
 def _parts(text: str) -> tuple[str | int, ...]:
@@ -95,7 +136,7 @@ def _parts(text: str) -> tuple[str | int, ...]:
     end = 0
     for gap in _MASK.finditer(text):
         count = gap.group(1) if gap.group(1) is not None else "1"
-        if not count.isdecimal() or len(count) > 9 or int(count) < 1:
+        if not re.fullmatch("[0-9]{1,9}", count) or int(count) < 1:
             raise UnmaskError(f"{gap.group()[:40]!r} is not a gap: write <mask:8> for 8 tokens")
         parts += [text[end : gap.start()], int(count)]
         end = gap.end()

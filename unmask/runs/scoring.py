@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import exp, fsum
 from typing import Any, TypeAlias
@@ -19,12 +19,11 @@ from unmask.policies.way import Judgement, Way, way
 from unmask.registry import parse
 from unmask.runs.prompt import EncodedPrompt, OnePrompt, check_ids, check_room, read_prompt
 from unmask.runs.record import finite
+from unmask.runs.telling import Progress, telling
 
 WAY = "duel"  # where none is named
 OneText: TypeAlias = str | Sequence[int]
 Pair: TypeAlias = tuple[EncodedPrompt, EncodedPrompt]  # a prompt, and the text after it
-# Called with how many texts are scored, and how many there are.
-Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -82,17 +81,17 @@ class Scoring:
         if self.block is not None and (not isinstance(self.block, int) or self.block < 1):
             raise UnmaskError(f"block={self.block!r} does not work: choose 1 or more")
 
-    def scores(self, pairs: Sequence[Pair], batch: int, watch: Progress | None = None) -> list[Scored]:
+    def scores(self, pairs: Sequence[Pair], batch: int, progress: Progress = False) -> list[Scored]:
         """`batch` texts at a time; results do not depend on it."""
         if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
             raise UnmaskError(f"batch={batch!r} does not work: choose 1 or more")
         passages = [self._passage(*pair) for pair in pairs]
         denoiser = cached(self.model.denoiser, None, self.model.name)
         judgements: list[Judgement] = []
-        for start in range(0, len(passages), batch):
-            judgements += self.way(passages[start : start + batch], denoiser, self.seed)
-            if watch:
-                watch(len(judgements), len(passages))
+        with telling(progress, len(passages)) as tell:
+            for start in range(0, len(passages), batch):
+                judgements += self.way(passages[start : start + batch], denoiser, self.seed)
+                tell(len(judgements))
         return [self._scored(*parts) for parts in zip(pairs, passages, judgements, strict=True)]
 
     def greedy(self, pairs: Sequence[Pair]) -> tuple[list[bool], int]:

@@ -7,8 +7,6 @@ newline was cut off by a crash: it is dropped, and its problem is done again.
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,10 +15,12 @@ from typing import Any, TypeAlias
 
 from unmask.errors import UnmaskError
 from unmask.runs.files import sync_folder, write_all, write_whole
+from unmask.runs.folder import locked, make_folder, refusal
+from unmask.runs.growth import Digest
 from unmask.runs.head import HEAD, agree, learn, read_head
 from unmask.runs.record import Name, Record, read_record
 
-RECORDS, LOCK = "records.jsonl", ".lock"
+RECORDS = "records.jsonl"
 Problems: TypeAlias = Mapping[str, Collection[str]]  # the ids of each task
 
 
@@ -118,35 +118,40 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, before)
                 os.fsync(self._file)
-            raise _refusal(self.path, error) from None
+            raise refusal(self.path, error) from None
 
     def check(self, model: str, checkpoint: dict[str, Any] | None) -> None:
         """Refuse the answers of another checkpoint than the run's."""
         try:
             learn(self.path, self.head, model, checkpoint)
         except OSError as error:
-            raise _refusal(self.path, error) from None
+            raise refusal(self.path, error) from None
 
     def keep(self, path: Path, text: str) -> None:
         """A file beside the records."""
         try:
             write_whole(self.path / path, text)
         except OSError as error:
-            raise _refusal(self.path, error) from None
+            raise refusal(self.path, error) from None
 
 
 @contextlib.contextmanager
 def open_run(
-    folder: str | os.PathLike[str], head: dict[str, Any], problems: Problems | None = None
+    folder: str | os.PathLike[str],
+    head: dict[str, Any],
+    problems: Problems | None = None,
+    digest: Digest | None = None,
 ) -> Iterator[RunFolder]:
-    """Begin the run that `head` describes, or resume it; another run's folder is refused."""
+    """Begin the run that `head` describes, resume it, or let it grow; another run's folder is refused.
+
+    `digest` tells whether the problems of a smaller run are the first of this one's.
+    """
     folder = Path(folder)
     with contextlib.ExitStack() as stack:
         try:
-            _make(folder)
-            lock = stack.enter_context((folder / LOCK).open("a+b", buffering=0))
-            _hold(lock.fileno(), folder)
-            head = agree(folder, head, _begun(folder / RECORDS))
+            make_folder(folder, (HEAD,), "run")
+            stack.enter_context(locked(folder))
+            head = agree(folder, head, _begun(folder / RECORDS), digest)
             records, size = read_records(folder / RECORDS, head["spec"], problems)
             file = stack.enter_context((folder / RECORDS).open("ab", buffering=0)).fileno()
             if os.fstat(file).st_size > size:
@@ -154,7 +159,7 @@ def open_run(
             os.fsync(file)
             sync_folder(folder)
         except OSError as error:
-            raise _refusal(folder, error) from None
+            raise refusal(folder, error) from None
         yield RunFolder(folder, head, records, file)
 
 
@@ -164,38 +169,3 @@ def _begun(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return file.readline().endswith(b"\n")
-
-
-def _make(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise UnmaskError(f"{str(folder)!r} is a file: a run needs a folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    entries = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
-    if entries and HEAD not in entries:
-        raise UnmaskError(f"{str(folder)!r} holds {sorted(entries)[0]!r} and no run: choose an empty folder")
-
-
-def _hold(lock: int, folder: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
-        who = f" (process {holder})" if holder else ""
-        raise UnmaskError(f"another process{who} is writing {str(folder)!r}: wait for it or choose another") from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-
-
-_REASONS = {
-    errno.ENOSPC: "the disk is full: make room",
-    errno.EDQUOT: "the disk quota is used up: make room",
-    errno.EFBIG: "the file may not grow further: raise its limit",
-    errno.EROFS: "the file system is read-only: choose another folder",
-    errno.EACCES: "permission is missing: choose another folder",
-    errno.EPERM: "permission is missing: choose another folder",
-}
-
-
-def _refusal(folder: Path, error: OSError) -> UnmaskError:
-    why = _REASONS.get(error.errno or 0, error.strerror)
-    return UnmaskError(f"the run in {str(folder)!r} cannot be written ({why}); every whole record there is kept")

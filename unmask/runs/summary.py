@@ -37,9 +37,11 @@ class CellSummary:
         return 100 * standard_error(self._means())
 
     def __str__(self) -> str:
-        within = "" if math.isnan(self.error) else f" ± {self.error:.1f}"
-        failed = f", {self.failed} failed" if self.failed else ""
-        return f"{self.accuracy:.1f}{within} % (n={len(self.scores)}), {self.rows / self.records:.0f} rows{failed}"
+        n, failed = len(self.scores), f", {self.failed} failed" if self.failed else ""
+        within = f" ± {self.error:.1f}" if self.error > 0 else ""
+        low, high = wilson(self.accuracy / 100, n)
+        counted = f"n={n}" if within else f"{100 * low:.0f} to {100 * high:.0f}, n={n}"
+        return f"{self.accuracy:.1f}{within} % ({counted}), {self.rows / self.records:.0f} rows{failed}"
 
     def _means(self) -> list[float]:
         return [sum(scores) / len(scores) for scores in self.scores.values()]
@@ -50,6 +52,15 @@ def summarize(records: Iterable[Record]) -> dict[Cell, CellSummary]:
     for record in records:
         cells[record.cell].add(record)
     return dict(cells)
+
+
+def wilson(share: float, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """The 95 % interval of a share of n problems (Wilson, 1927), which has a width where all of them agree."""
+    if n == 0:
+        return 0.0, 1.0
+    centre, spread = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low, high = ((centre + sign * spread) / (1 + z * z / n) for sign in (-1, 1))
+    return max(0.0, min(low, share)), min(1.0, max(high, share))
 
 
 def standard_error(values: Sequence[float]) -> float:

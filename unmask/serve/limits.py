@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 from unmask.errors import UnmaskError
@@ -24,5 +25,5 @@ class RequestLimits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value < 0 or (value == 0 and field.name != "waiting"):
+            if not 0 <= value < math.inf or (value == 0 and field.name != "waiting"):
                 raise UnmaskError(f"{field.name}={value} does not work: choose more than 0")

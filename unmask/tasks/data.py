@@ -7,6 +7,7 @@ import gzip
 import json
 import logging
 import os
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,17 @@ from unmask.errors import UnmaskError
 
 VARIABLE = "UNMASK_DATA"
 _HINT = f"give a folder that holds the benchmark files with --data DIR or {VARIABLE}"
+
+
+class Entry(dict[str, Any]):
+    """A record of a file, which says where it is when a column is missing."""
+
+    def __init__(self, where: str, values: dict[str, Any]):
+        super().__init__(values)
+        self.where = where
+
+    def __missing__(self, column: str) -> Any:
+        raise UnmaskError(f"{self.where} has no {column!r}: it has {', '.join(map(str, self)) or 'nothing'}")
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,15 @@ def use(folder: str | Path) -> None:
 
 def read(path: Path) -> list[Any]:
     """One dictionary per record, except in JSON files, which hold any list."""
+    rows = _read(path)
+    if path.suffix != ".json":
+        for number, row in enumerate(rows, 1):
+            if not isinstance(row, dict):
+                raise UnmaskError(f"record {number} of {path} is not an object: {str(row)[:40]!r}")
+    return [Entry(f"record {n} of {path}", row) if isinstance(row, dict) else row for n, row in enumerate(rows, 1)]
+
+
+def _read(path: Path) -> list[Any]:
     try:
         if path.suffix == ".parquet":
             return _parquet(path)
@@ -64,7 +85,7 @@ def read(path: Path) -> list[Any]:
         if path.suffix == ".csv":
             return list(csv.DictReader(text.splitlines()))
         return [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, zlib.error, RecursionError) as error:
         raise UnmaskError(f"{path} cannot be read: {error}") from error
 
 

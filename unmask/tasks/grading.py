@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from unmask.errors import UnmaskError, nearest
-from unmask.tasks.task import Grade, Metric, Problem, Task
+from unmask.tasks.task import Grade, Metric, Problem, Task, problems_of
 
 ENDLESS = 20_000  # problems of a generated family that are searched
 
@@ -115,7 +115,7 @@ Index = dict[tuple[str, str], list[Problem]]
 
 def _index(task: Task, outputs: Sequence[Submission]) -> Index:
     """Problems by id and by question; an endless family is searched until every output has its problem."""
-    problems = task.problems()
+    problems = problems_of(task)
     finite = isinstance(problems, Sequence)
     missing = {output.key for output in outputs}
     known: Index = {}

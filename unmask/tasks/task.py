@@ -63,6 +63,15 @@ class Task(Protocol):
 task: Registry[Task] = Registry("task")
 
 
+def problems_of(source: Task) -> Iterable[Problem]:
+    """A task's problems; a file that holds something else than they are made of is refused."""
+    try:
+        return source.problems()
+    except (ValueError, TypeError, AttributeError, LookupError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UnmaskError(f"the data of task {task.name(source)!r} is not what it should be ({what})") from error
+
+
 def configure(specs: Sequence[str], **options: Any) -> list[Task]:
     """The tasks that the specs name, with each option set on the tasks that have it; None and False mean not given.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from random import Random
 
@@ -53,4 +54,12 @@ def batches(recipe: Recipe, tokenizer: Tokenizer, stream: int, workers: int) -> 
     """Workers take turns in a fixed order, so that a seed gives the same batches."""
     dataset = BatchStream(recipe, tokenizer, stream)
     spawn = "spawn" if workers else None
-    yield from DataLoader(dataset, batch_size=None, num_workers=workers, multiprocessing_context=spawn)
+    yield from DataLoader(
+        dataset, batch_size=None, num_workers=workers, multiprocessing_context=spawn, worker_init_fn=_ignore_interrupt
+    )
+
+
+def _ignore_interrupt(worker: int) -> None:
+    """Ctrl-C reaches every process of a terminal; the one that trains decides what it means."""
+    del worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

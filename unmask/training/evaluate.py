@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unmask.core import Decoder
 from unmask.models import Model
 from unmask.runs.decoding import Decoding
-from unmask.runs.generation import Generation, in_batches
+from unmask.runs.generation import Generation
 from unmask.runs.prompt import read_prompt
 from unmask.tasks import Problem, Task
 
@@ -35,7 +35,11 @@ def tally(
 ) -> Tally:
     generation = Generation(model, Decoding(decoder, length, seed), key=task.key)
     prompts = [read_prompt(model, task.messages(problem), length) for problem in problems]
-    outputs = in_batches(generation, prompts, batch)
+    outputs = [
+        output
+        for start in range(0, len(prompts), batch)
+        for output in generation.outputs(prompts[start : start + batch])
+    ]
     right: list[bool] = []
     every: list[list[bool]] = []
     for problem, output in zip(problems, outputs, strict=True):

@@ -61,9 +61,18 @@ def _optimizers(module: Transformer, recipe: Recipe) -> list[torch.optim.Optimiz
 
 
 def train(
-    state: TrainingState, tokenizer: Tokenizer, steps: int, workers: int, report: Callable[[], None], every: int
+    state: TrainingState,
+    tokenizer: Tokenizer,
+    steps: int,
+    workers: int,
+    report: Callable[[], None],
+    every: int,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Train `steps` further, at most to the end of the recipe; `report` is called every few steps and at the end."""
+    """Train `steps` further, at most to the end of the recipe, or until `stopped` says so between two steps.
+
+    `report` is called every few steps and at the end.
+    """
     recipe, device = state.recipe, state.module.embed.weight.device
     mask_id = token_id(tokenizer, MASK)
     if device.type == "cuda":
@@ -83,6 +92,8 @@ def train(
             state.seconds, losses = time.perf_counter() - started, []
             state.history.append({"step": state.step, "loss": round(mean, 5), "seconds": round(state.seconds, 1)})
             report()
+        if stopped():
+            break
     state.seconds = time.perf_counter() - started
 
 
@@ -133,7 +144,12 @@ def resume(recipe: Recipe, device: torch.device, folder: Path) -> TrainingState:
     state = start(recipe, device)
     if not (folder / STATE).exists():
         return state
-    saved = torch.load(folder / STATE, map_location=device, weights_only=True)
+    try:
+        saved = torch.load(folder / STATE, map_location=device, weights_only=True)
+    except Exception as error:  # torch raises whatever its reader trips over
+        raise UnmaskError(
+            f"{str(folder / STATE)!r} cannot be read ({type(error).__name__}): remove it, or put it back"
+        ) from None
     if saved["recipe"] != repr(recipe):
         raise UnmaskError(f"{folder} holds a training of another recipe: choose another folder, or remove {STATE}")
     state.module.load_state_dict(saved["module"])

@@ -19,13 +19,16 @@ from unmask.models.checkpoint import save_folder, token_id, write_json
 from unmask.models.network import Network
 from unmask.models.text import Subwords
 from unmask.runs.files import write_whole
+from unmask.runs.folder import locked, make_folder, refusal
 from unmask.training.evaluate import tally
-from unmask.training.loop import TrainingState, resume, save, train
+from unmask.training.interrupt import between_steps
+from unmask.training.loop import STATE, TrainingState, resume, save, train
 from unmask.training.plot import draw_curves
 from unmask.training.recipe import Recipe
 from unmask.training.tokenizer import END, MASK, learn
 from unmask.version import __version__
 
+TOKENIZER = "tokenizer.json"
 MODEL = "model"  # folder of the finished model
 SHARD = 15 * 2**20  # largest file of weights, in bytes
 TEMPLATE = "{% for message in messages %}{{ message['content'] + '\n' }}{% endfor %}"  # one line per message
@@ -41,10 +44,28 @@ def make(
     steps: int | None = None,
     report: Callable[[dict[str, Any]], None] = lambda entry: None,
 ) -> Path | None:
-    """Train for `steps` more (all that are left by default); return the model's folder once the recipe is complete."""
-    out.mkdir(parents=True, exist_ok=True)
-    tokenizer = _tokenizer(recipe, out)
+    """Train for `steps` more (all that are left by default); return the model's folder once the recipe is complete.
+
+    Ctrl-C ends it after the current step, when the state has been saved.
+    """
+    try:
+        make_folder(out, (TOKENIZER, STATE), "training")
+        with locked(out):
+            return _train(recipe, out, device, workers, steps, report)
+    except OSError as error:
+        raise refusal(out, error, "training", "the last state there is kept") from None
+
+
+def _train(
+    recipe: Recipe,
+    out: Path,
+    device: torch.device,
+    workers: int,
+    steps: int | None,
+    report: Callable[[dict[str, Any]], None],
+) -> Path | None:
     state = resume(recipe, device, out)
+    tokenizer = _tokenizer(recipe, out)
     every = max(1, recipe.steps // 100)
 
     def log() -> None:
@@ -55,9 +76,12 @@ def make(
         report(entry)
         _write_log(state, out)
 
-    train(state, tokenizer, recipe.steps if steps is None else steps, workers, log, every)
-    save(state, out)
-    _write_log(state, out)
+    with between_steps() as stopped:
+        train(state, tokenizer, recipe.steps if steps is None else steps, workers, log, every, stopped)
+        save(state, out)
+        _write_log(state, out)
+    if stopped():
+        raise KeyboardInterrupt
     if state.step < recipe.steps:
         return None
     draw_curves(state.history, out / "curves.svg")
@@ -106,7 +130,7 @@ def measure(model: Model, recipe: Recipe) -> dict[str, Any]:
 
 
 def _tokenizer(recipe: Recipe, out: Path) -> Tokenizer:
-    path = out / "tokenizer.json"
+    path = out / TOKENIZER
     if path.exists():
         return Tokenizer.from_file(str(path))
     tokenizer = learn([share.task("train") for share in recipe.mix], vocab=recipe.vocab, seed=recipe.seed)

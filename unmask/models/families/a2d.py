@@ -28,6 +28,7 @@ def without_blocks(settings: dict[str, Any]) -> dict[str, Any]:
 
 @family("a2d-qwen3")
 class A2DQwen3(Qwen3):
+    example: ClassVar = "dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1"
     model_type = "a2d-qwen3"
     classes = ("A2DQwen3LMHeadModel",)
     settings: ClassVar = without_blocks(QWEN3_SETTINGS)
@@ -45,12 +46,14 @@ class A2DQwen3(Qwen3):
 
 @family("a2d-qwen3-bd3lm")
 class A2DQwen3Blocks(A2DQwen3):
+    example: ClassVar = "dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1"
     settings: ClassVar = {**A2DQwen3.settings, "block_size": Field("block")}
     published = replace(A2DQwen3.published, block=32)
 
 
 @family("a2d-qwen2")
 class A2DQwen2(Qwen2):
+    example: ClassVar = "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1"
     model_type = "a2d-qwen2"
     classes = ("A2DQwen2LMHeadModel",)
     settings: ClassVar = without_blocks(QWEN2_SETTINGS)
@@ -68,5 +71,6 @@ class A2DQwen2(Qwen2):
 
 @family("a2d-qwen2-bd3lm")
 class A2DQwen2Blocks(A2DQwen2):
+    example: ClassVar = "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1"
     settings: ClassVar = {**A2DQwen2.settings, "block_size": Field("block")}
     published = replace(A2DQwen2.published, block=32)

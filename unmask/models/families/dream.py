@@ -20,6 +20,7 @@ INHERITED, TRAINED = 131_072, 2048  # positions: in config.json, copied from Qwe
 
 @family("dream")
 class Dream(Family):
+    example: ClassVar = "Dream-org/Dream-v0-Instruct-7B"
     model_type = "Dream"
     classes = ("DreamModel",)
     settings: ClassVar = {**LLAMA_SETTINGS, "use_sliding_window": False, "use_mrope": False}

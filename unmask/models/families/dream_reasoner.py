@@ -16,6 +16,7 @@ from unmask.models.transformer import Shape
 
 @family("dream-reasoner")
 class DreamReasoner(SDAR):
+    example: ClassVar = "Dream-org/DreamReasoner-8B"
     model_type = "Dream"
     classes = ("DreamForCausalLM",)
     published: ClassVar[Shape] = replace(SDAR.published, block=32)

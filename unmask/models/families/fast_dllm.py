@@ -14,6 +14,7 @@ from unmask.models.transformer import Shape
 
 @family("fast-dllm")
 class FastDLLM(Qwen2):
+    example: ClassVar = "Efficient-Large-Model/Fast_dLLM_v2_7B"
     model_type = "Fast_dLLM_Qwen"
     classes = ("Fast_dLLM_QwenForCausalLM", "Fast_dLLM_QwenModel")
     settings: ClassVar = {

@@ -15,6 +15,7 @@ from unmask.models.transformer import Shape
 
 @family("illada")
 class ILLaDA(Family):
+    example: ClassVar = "GSAI-ML/iLLaDA-8B-Instruct"
     model_type = "illada"
     classes = ("ILLaDAForCausalLM",)
     settings: ClassVar = {

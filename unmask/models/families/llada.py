@@ -18,6 +18,7 @@ from unmask.models.transformer import Shape
 
 @family("llada")
 class LLaDA(Family):
+    example: ClassVar = "GSAI-ML/LLaDA-8B-Instruct"
     model_type = "llada"
     classes = ("LLaDAModelLM",)
     settings: ClassVar = {

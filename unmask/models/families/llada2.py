@@ -20,6 +20,7 @@ from unmask.models.transformer import Shape
 
 @family("llada2")
 class LLaDA2(LLaDAMoE):
+    example: ClassVar = "inclusionAI/LLaDA2.0-mini"
     model_type = "llada2_moe"
     classes = ("LLaDA2MoeModelLM", "LLaDA2MoeModel")
     settings: ClassVar = {

@@ -20,6 +20,7 @@ from unmask.models.transformer import Shape
 
 @family("llada-moe")
 class LLaDAMoE(Family):
+    example: ClassVar = "inclusionAI/LLaDA-MoE-7B-A1B-Instruct"
     model_type = "lladamoe"
     classes = ("LLaDAMoEModelLM", "LLaDAMoEModel")
     settings: ClassVar = {

@@ -14,6 +14,7 @@ from unmask.models.transformer import Shape
 
 @family("sdar")
 class SDAR(Qwen3):
+    example: ClassVar = "JetLM/SDAR-8B-Chat"
     model_type = "sdar"
     classes = ("SDARForCausalLM", "SDARModel")
     settings: ClassVar = QWEN3_SETTINGS

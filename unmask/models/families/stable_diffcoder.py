@@ -16,6 +16,7 @@ from unmask.models.transformer import Shape
 
 @family("stable-diffcoder")
 class StableDiffCoder(Family):
+    example: ClassVar = "ByteDance-Seed/Stable-DiffCoder-8B-Instruct"
     model_type = "llama"
     classes = ("StableDiffcoderForCausalLM",)
     settings: ClassVar = {

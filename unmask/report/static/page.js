@@ -117,10 +117,16 @@ function verdict(record) {
   return record.right ? ["✓ right", "good"] : ["✗ wrong", "bad"];
 }
 
+function question(unit) {
+  const record = [...unit.by.values()][0];
+  const words = (record ? data.prompts[record.prompt] : "").trim().replace(/\s+/g, " ");
+  return words.length > 90 ? `…${words.slice(-89)}` : words || unit.problem;
+}
+
 function item(unit, want) {
   const node = make("li"), details = make("details"), summary = make("summary");
   const again = unit.seed || unit.sample ? ` · seed ${unit.seed} · sample ${unit.sample}` : "";
-  summary.append(make("span", unit.problem, "id"), make("span", `${unit.cell.model} · ${unit.cell.task} · L=${unit.cell.length}${again}`, "where"));
+  summary.append(make("span", question(unit), "id"), make("span", `${unit.problem} · ${unit.cell.model} · ${unit.cell.task} · L=${unit.cell.length}${again}`, "where"));
   for (const label of [want.first, want.second].filter(Boolean)) {
     const record = unit.by.get(label), [text, kind] = verdict(record);
     summary.append(make("span", record?.answer != null ? `${text}: ${record.answer}` : text, `tell ${kind}`));

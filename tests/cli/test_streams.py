@@ -1,0 +1,104 @@
+"""Streams that are closed, full, narrow-minded or cut off, and signals: each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unmask
+from tests.report.examples import record, write_run
+
+COMMAND = f"{sys.executable} -m unmask"
+
+
+def shell(line: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    script = f'unmask() {{ {COMMAND} "$@"; }}; {line}'
+    environment = os.environ | {"PYTHONPATH": os.getcwd()} | variables
+    return subprocess.run(["bash", "-c", script], cwd=cwd, env=environment, capture_output=True, check=False)
+
+
+REFUSED = [
+    ("unmask list decoders >&-", "standard output is closed"),
+    ("unmask list decoders > /dev/full", "there is no room left"),
+    ("unmask list decoders --json > /dev/full", "there is no room left"),
+    ("unmask list $'\\xff'", "argument 2 is not UTF-8 text"),
+    ("unmask grade - -t countdown <&-", "standard input is closed"),
+]
+LOADING = [
+    ("unmask generate - -m toy-chain -l 4 <&-", "standard input is closed"),
+    ("unmask generate --prompts - -m toy-chain -l 4 <&-", "standard input is closed"),
+    ("unmask generate $'a\\xffb' -m toy-chain -l 4", "argument 2 is not UTF-8 text"),
+    ("unmask tree trace.jsonl --out tree.svg", "MPLBACKEND='nonsense'"),
+]
+
+
+def check_refused(line: str, sentence: str, folder: Path, **variables: str) -> None:
+    ran = shell(line, folder, **variables)
+    assert sentence in ran.stderr.decode()
+    assert (ran.returncode, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
+
+
+@pytest.mark.parametrize(("line", "sentence"), REFUSED)
+def test_a_stream_that_cannot_be_used_is_said(line: str, sentence: str, tmp_path: Path):
+    check_refused(line, sentence, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("line", "sentence"), LOADING)
+def test_so_it_is_where_torch_is_needed(line: str, sentence: str, tmp_path: Path):
+    unmask.generate("toy-chain", "abc", decoder="ots(beams=2)", length=4, trace=tmp_path / "trace.jsonl")
+    check_refused(line, sentence, tmp_path, MPLBACKEND="nonsense")
+
+
+def test_a_reader_that_leaves_ends_the_command_quietly(tmp_path: Path):
+    ran = shell("unmask list decoders | head -n 1; echo ${PIPESTATUS[0]}", tmp_path)
+    assert ran.stderr == b""
+    assert ran.stdout.split()[-1] in (b"0", b"141")  # 0 where all of it fitted the pipe
+
+
+@pytest.mark.slow
+def test_ascii_output_loses_nothing(tmp_path: Path):
+    write_run(tmp_path / "run", [record(spec, problem=n) for spec in ("low-confidence", "ots") for n in range(9)])
+    text = shell("unmask report run", tmp_path, PYTHONIOENCODING="ascii", NO_COLOR="1").stdout.decode("ascii")
+    assert "against low-confidence" in text
+    assert " > " in text  # for an arrow
+    assert "?" not in text
+    assert "\x1b" not in text
+
+
+def test_json_is_ascii_where_the_stream_is(tmp_path: Path):
+    shown = shell("unmask list decoders --json", tmp_path, PYTHONIOENCODING="ascii").stdout
+    assert json.loads(shown.decode("ascii")) == json.loads(shell("unmask list decoders --json", tmp_path).stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("eval -m tiny -t countdown -d low-confidence -l 8 --limit 5000 -o run", "records are kept in 'run'"),
+        ("train nano --out training --workers 0", "the state is kept in 'training'"),
+    ],
+)
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(line: str, kept: str, tmp_path: Path):
+    words = [*COMMAND.split(), *line.split()]
+    grown = tmp_path / ("run/records.jsonl" if "eval" in line else "training/log.jsonl")
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        while process.poll() is None and not (grown.exists() and grown.stat().st_size):
+            try:
+                process.wait(0.2)
+            except subprocess.TimeoutExpired:
+                continue
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    last = err.decode().splitlines()[-1]
+    assert process.returncode == 130
+    assert out == b""
+    assert "Traceback" not in err.decode()
+    assert kept in last
+    assert last.endswith(f"go on with: unmask {line}")

@@ -1,0 +1,67 @@
+"""A run grows in its folder; what it holds already is neither done again nor lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unmask.errors import UnmaskError
+from unmask.runs.engines import make_engine
+from unmask.runs.evaluation import evaluate
+from unmask.runs.grid import make_grid
+from unmask.runs.store import read_run
+
+
+def grown(out: Path, limit: int = 2, decoders: tuple[str, ...] = ("low-confidence",), **more: Any) -> Any:
+    seen: list[tuple[int, int, int]] = []
+    grid = make_grid(["toy-chain"], ["countdown"], decoders, [4], limit=limit, **more)
+    run = evaluate(
+        grid, out, make_engine("local"), watch=lambda records, done, of: seen.append((len(records), done, of))
+    )
+    return run, seen
+
+
+def test_more_problems_and_decoders_join_what_is_there(tmp_path: Path):
+    out = tmp_path / "run"
+    grown(out)
+    before = (out / "records.jsonl").read_bytes()
+    run, seen = grown(out, limit=5)
+    assert (out / "records.jsonl").read_bytes().startswith(before)
+    assert seen[0] == (2, 2, 5)
+    assert seen[-1][1:] == (5, 5)
+    assert all(done <= of for _, done, of in seen)
+    run, seen = grown(out, limit=5, decoders=("low-confidence", "random"), seeds=(0, 3))
+    assert len(run.records) == 20
+    assert len(run.head["grown"]) == 2
+    whole, _ = grown(tmp_path / "whole", limit=5, decoders=("low-confidence", "random"), seeds=(0, 3))
+    assert [each.lasting() for each in whole.records] == [each.lasting() for each in run.records]
+
+
+def test_a_smaller_or_another_run_is_still_refused(tmp_path: Path):
+    out = tmp_path / "run"
+    grown(out, limit=3, decoders=("low-confidence", "random"))
+    before = (out / "run.json").read_bytes()
+    others: list[dict[str, Any]] = [{"limit": 2}, {"limit": 9, "decoders": ("random",)}, {"limit": 9, "metric": "d1"}]
+    for other in others:
+        with pytest.raises(UnmaskError, match="holds another run"):
+            grown(out, **other)
+    assert (out / "run.json").read_bytes() == before
+
+
+def test_a_larger_limit_over_other_problems_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from unmask.tasks.countdown import Countdown
+
+    out, problems = tmp_path / "run", Countdown.problems
+    grown(out)
+
+    def shifted(self: Countdown):
+        every = problems(self)
+        next(iter(every))
+        return every
+
+    monkeypatch.setattr(Countdown, "problems", shifted)
+    with pytest.raises(UnmaskError, match="holds another run"):
+        grown(out, limit=5)
+    assert len(read_run(out).records) == 2
