@@ -113,13 +113,16 @@ def parts(setup: Setup) -> list[Part]:
     return parts
 
 
-def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
+def measure(runner: Runner, setup: Setup) -> dict[str, Any] | None:
     """Seconds per problem of every decoder on every benchmark, with a batch of problems decoded together."""
-    model, count = runner.placement.load(setup.model), runner.placement.batch or TIMED
+    count = runner.placement.batch or TIMED
+    if setup.limit is not None and setup.limit < count:
+        return None  # not a batch
+    model = runner.placement.load(setup.model)
     seconds: dict[str, dict[str, float]] = {}
     for part in parts(setup):
         benchmark = task.make(part.task, **runner.allowed(part.task))
-        problems = islice(benchmark.problems(), min(count, setup.limit or count))
+        problems = islice(benchmark.problems(), count)
         prompts = [read_prompt(model, benchmark.messages(problem)) for problem in problems]
         for method in (each for each in part.methods if each.name not in ABLATION):
             generation = Generation(model, Decoding(decoder.make(method.spec), part.lengths[0]), key=benchmark.key)
