@@ -7,7 +7,7 @@ light and for dark pages.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ RECORDS = Path("data/results/frontier.jsonl.gz")
 LENGTH = 64
 WORST = 4.0  # −log p of the darkest cell
 CELL, GAP = 1.0, 0.35
+LEFT, END = 4.2, 6.4  # room for names and for log p
+ANSWER = "<…>"  # the tag that begins an answer, shortened
+LEGEND = "The darker a token, the less the model predicts it once it is hidden."
 DOUBT = (213 / 255, 94 / 255, 0.0)
 
 QUESTION = "Numbers: [87, 28, 35]\nTarget: 94"
@@ -58,8 +61,8 @@ def pictures(docs: Path) -> dict[str, bytes]:
     """By path under the documentation's folder."""
     model = unmask.load("tiny")
     drawn: Mapping[str, Draw] = {
-        "scores": lambda dark: draw(list(two_scores(model)), dark),
-        "search": lambda dark: draw(list(path_and_search(model)), dark),
+        "scores": lambda dark: draw(list(two_scores(model)), dark, LEGEND),
+        "search": lambda dark: draw(list(path_and_search(model)), dark, LEGEND),
         "canvas": lambda dark: draw([canvas(model)], dark),
         "frontier": lambda dark: _frontier(docs / RECORDS, dark),
     }
@@ -70,7 +73,7 @@ def pictures(docs: Path) -> dict[str, bytes]:
 def two_scores(model: unmask.Model) -> Iterator[Section]:
     """What two scores see in a right and in a wrong text."""
     for heading, way in WAYS.items():
-        yield heading, [_line(model, name, QUESTION, text, way) for name, text in TEXTS.items()]
+        yield heading, _wrapped(_line(model, name, QUESTION, text, way) for name, text in TEXTS.items())
 
 
 def path_and_search(model: unmask.Model) -> Iterator[Section]:
@@ -83,8 +86,8 @@ def path_and_search(model: unmask.Model) -> Iterator[Section]:
     for spec, heading in headings.items():
         output = unmask.generate(model, prompt, decoder=spec, length=LENGTH)
         ranked = sorted(output.rows, key=lambda row: -row.score)[:SHOWN]
-        lines = [_line(model, _mark(row.text), HARD.question, row.text, SCORE) for row in ranked]
-        yield f"{heading} ({spec}, {output.cost.rows} rows)", lines
+        lines = (_line(model, _mark(row.text), HARD.question, row.text, SCORE) for row in ranked)
+        yield f"{heading} ({spec}, {output.cost.rows} rows)", _wrapped(lines)
 
 
 def canvas(model: unmask.Model) -> Section:
@@ -111,6 +114,16 @@ def _line(model: unmask.Model, name: str, question: str, text: str, way: str) ->
     return Line(name, _words(model, text), scored.logps, end)
 
 
+def _wrapped(lines: Iterable[Line]) -> list[Line]:
+    """Answers below the working that leads to them, so that narrow pages show large cells."""
+    parts = []
+    for line in lines:
+        cut = line.words.index(ANSWER)
+        parts.append(Line(line.name, line.words[:cut], line.logps[:cut], ""))
+        parts.append(Line("", line.words[cut:], line.logps[cut:], line.end))
+    return parts
+
+
 def _words(model: unmask.Model, text: str) -> list[str]:
     """Its tokens, tags shortened, and the end-of-text that ends it."""
     return [_word(model, token) for token in model.text.encode(text)] + ["end"]
@@ -122,10 +135,10 @@ def _word(model: unmask.Model, token: int) -> str:
     return model.text.decode([token]).replace("\n", "↵").replace("answer", "…")
 
 
-def draw(sections: list[Section], dark: bool) -> bytes:
+def draw(sections: list[Section], dark: bool, legend: str = "") -> bytes:
     colour = "#d8dee4" if dark else "#333333"
-    width = max(len(line.words) for _, lines in sections for line in lines)
-    height = sum(1.7 + len(lines) * (CELL + GAP) for _, lines in sections)
+    right = max(len(line.words) + (END if line.end else 0.2) for _, lines in sections for line in lines)
+    height = sum(1.7 + sum(map(_step, lines)) for _, lines in sections) + (0.9 if legend else 0.0)
 
     def paint(figure: Any) -> None:
         axes = figure.add_axes((0, 0, 1, 1))
@@ -133,14 +146,20 @@ def draw(sections: list[Section], dark: bool) -> bytes:
         for heading, lines in sections:
             axes.text(0, top + 0.25, heading, fontsize=12, weight="bold", va="center")
             for line in lines:
-                top -= CELL + GAP
+                top -= _step(line)
                 _paint_line(axes, top, line, colour)
             top -= 1.7
-        axes.set(xlim=(-4.2, width + 6.4), ylim=(-height + 0.9, 1.0))
+        axes.text(0, top + 0.4, legend, fontsize=10.5, va="center")
+        axes.set(xlim=(-LEFT, right), ylim=(-height + 0.9, 1.0))
         axes.axis("off")
 
     style = {"text.color": colour, "savefig.transparent": True}
-    return render(paint, (0.26 * (width + 10.6), 0.26 * (height + 0.1)), "svg", style=style)
+    return render(paint, (0.26 * (LEFT + right), 0.26 * (height + 0.1)), "svg", style=style)
+
+
+def _step(line: Line) -> float:
+    """How far a line is below the one before; one without a name goes on with that."""
+    return CELL + (GAP if line.name else 0.05)
 
 
 def _paint_line(axes: Any, y: float, line: Line, colour: str) -> None:

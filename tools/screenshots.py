@@ -28,6 +28,8 @@ from unmask.view.trace_page import trace_page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "view"
 LENGTH = 64
+TO_THE_TOP = "(element) => scrollBy(0, element.getBoundingClientRect().top - 20)"
+WIDE = 1000  # pixels: two panels side by side, still readable in the column of a page
 
 
 def main() -> None:
@@ -38,10 +40,10 @@ def main() -> None:
         page = Path(folder) / "page.html"
         page.write_text(trace_page(traces), "utf-8")
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        take(browser, page.as_uri() + "#step=33", "page.png", 1280, 1000)
-        take(browser, page.as_uri(), "page-dark.png", 1280, 1000, scheme="dark", at="Branches")
+        take(browser, page.as_uri() + "#step=33", "page.png", WIDE, 1060)
+        take(browser, page.as_uri(), "page-dark.png", WIDE, 760, scheme="dark", at="Branches")
         take(browser, page.as_uri() + "#step=33", "page-phone.png", 360, 740)
-        race(browser, url, "playground.png", 1280, 900)
+        race(browser, url, "playground.png", WIDE, 1280)
         race(browser, url, "playground-phone.png", 360, 740, scheme="dark")
         browser.close()
 
@@ -58,8 +60,7 @@ def take(
 ) -> None:
     page = opened(browser, address, width, height, scheme)
     if at:
-        page.get_by_role("heading", name=at).scroll_into_view_if_needed()
-        page.mouse.wheel(0, height - 200)
+        page.get_by_role("heading", name=at).evaluate(TO_THE_TOP)
     page.wait_for_timeout(500)
     page.screenshot(path=FOLDER / name)
     page.close()
@@ -71,8 +72,7 @@ def race(browser: Browser, url: str, name: str, width: int, height: int, scheme:
     page.wait_for_selector("#state:text('Done.')")
     page.locator(".player input").fill("14")
     if width < 700:
-        page.locator(".panel").first.scroll_into_view_if_needed()
-        page.mouse.wheel(0, height - 260)
+        page.locator(".panel").first.evaluate(TO_THE_TOP)
     page.wait_for_timeout(500)
     page.screenshot(path=FOLDER / name)
     page.close()

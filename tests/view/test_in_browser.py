@@ -81,6 +81,21 @@ def test_candidates_are_kept_and_pruned_and_two_are_compared(tmp_path: Path, tab
     opened.check()
 
 
+def test_a_text_has_one_number_and_its_answer_wherever_it_is_named(tmp_path: Path, tab):
+    trace = traced("search(sure=1.0, plausible=0.01)", length=8)
+    opened = tab()
+    page = opened.open(written(tmp_path, trace))
+    number = page.locator(".row.leads .name span").inner_text().removeprefix(" · ")
+    lane = page.locator("svg.tree text.name.answer").text_content() or ""
+    answer = page.locator(".branches tr.leads .brief").inner_text()
+    assert page.locator("svg.tree text.name").count() > 1
+    assert re.fullmatch(r"text \d+", number)
+    assert page.locator(".branches tr.leads td").nth(-4).inner_text() == number
+    assert lane.startswith(f"{number} · ")
+    assert lane.endswith(answer)
+    opened.check()
+
+
 def test_two_runs_are_shown_at_equal_rows(tmp_path: Path, tab):
     first, second = traced("low-confidence(steps=12)"), traced("best-of(n=3, inner=low-confidence(steps=6))")
     opened = tab()

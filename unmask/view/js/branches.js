@@ -76,9 +76,10 @@ class Branches {
     this.more = h("button", { type: "button", class: "plain", onclick: () => this.toggle() });
     const region = { class: "sides", role: "region", "aria-label": "Two branches compared" };
     this.sides = h("div", region);
-    const head = ["A", "B", "", "score", "by block", "from", run.searches.length ? "what it wrote" : "how it began"];
+    const told = run.searches.length ? ["from", "what it wrote"] : ["text", "its answer", "from", "how it began"];
+    const head = ["A", "B", "", "score", "by block", ...told];
     const names = head.map((name) =>
-      h("th", { scope: "col", class: name === "by block" ? "blocks" : null },
+      h("th", { scope: "col", class: { "by block": "blocks", score: "number" }[name] || null },
         name || h("span", { class: "unseen" }, "outcome")));
     const table = h("table", { class: "branches" }, this.caption, h("thead", null, h("tr", null, ...names)), this.body);
     this.table = table;
@@ -141,10 +142,12 @@ class Branches {
     const outcome = entry.leads ? "★ leads" : entry.kept ? "● kept" : "× pruned";
     const blocks = entry.blocks.length > 1 ? entry.blocks.map((score) => show(score, 1)).join(" · ") : "—";
     const wrote = visible(shorten(entry.wrote, 400)).replaceAll("\n", " ↵ ");
+    const text = entry.title ? [h("td", null, entry.title), h("td", { class: "wrote brief", dir: "auto" },
+      shorten(visible(answerIn(entry.whole)), 60))] : [];
     return h("tr", { class: entry.leads ? "leads" : entry.kept ? "kept" : "pruned" },
       choose("A"), choose("B"), h("td", null, outcome), h("td", { class: "number" }, show(entry.score)),
-      h("td", { class: "number blocks" }, blocks), h("td", null, entry.from),
-      h("td", { class: "wrote", dir: "auto" }, wrote));
+      h("td", { class: "number blocks" }, blocks), ...text,
+      h("td", null, entry.from), h("td", { class: "wrote", dir: "auto" }, wrote));
   }
 
   pick(side, entry) {
@@ -155,8 +158,10 @@ class Branches {
 
   compare() {
     const [a, b] = [this.entry("A"), this.entry("B")], words = compareWords(a.whole, b.whole);
+    const outcome = (entry) => (entry.kept ? "kept" : "pruned");
+    const facts = (entry) => [entry.title, outcome(entry), `score ${show(entry.score)}`].filter(Boolean).join(", ");
     const side = (entry, name, number) => h("div", null,
-      h("p", { class: "note" }, `${name}: ${entry.kept ? "kept" : "pruned"}, score ${show(entry.score)}`),
+      h("p", { class: "note" }, `${name}: ${facts(entry)}`),
       h("p", { class: "text", dir: "auto" }, ...comparedSide(words, number)));
     const note = (text) => h("p", { class: "note across" }, text);
     if (a.name === b.name) return this.sides.replaceChildren(note("A and B are the same branch: choose another."));

@@ -65,7 +65,8 @@ class Canvases {
 class RowView {
   constructor(run, number, pick) {
     Object.assign(this, { run, number, pick, place: run.first });
-    this.name = h("span", { class: "name" }, `Row ${number + 1}`);
+    this.which = h("span");
+    this.name = h("span", { class: "name" }, `Row ${number + 1}`, this.which);
     this.note = h("span", { class: "note" });
     this.score = h("span", { class: "score" });
     this.bar = h("span", { class: "filled" }, h("i"));
@@ -85,14 +86,15 @@ class RowView {
   }
 
   title(frame, number, leads, index) {
-    const before = number ? this.run.frames[number - 1] : null;
-    const branched = before && frame.source.length > 1 && frame.source[index] !== index;
+    const { run } = this, thread = run.threads[frame.thread[index]];
+    const branched = number > 0 && thread.born === number;
     this.item.classList.toggle("leads", leads);
-    const ends = this.run.end !== null, done = ends && number === this.run.last;
+    const ends = run.end !== null, done = ends && number === run.last;
     const lead = done ? "★ the answer" : ends ? "★ becomes the answer" : "★ leads";
-    const notes = [leads ? lead : "", branched ? `from row ${frame.source[index] + 1}` : ""];
+    const notes = [leads ? lead : "", branched ? `from text ${thread.parent + 1}` : ""];
+    setText(this.which, run.threads.length > 1 ? ` · text ${thread.number + 1}` : "");
     setText(this.note, notes.filter(Boolean).join(" · "));
-    setText(this.score, number ? `score ${show(frame.score[index])}` : "");
+    setText(this.score, number && run.compares ? `score ${show(frame.score[index])}` : "");
   }
 
   render(row, touched, shade) {

@@ -1,6 +1,6 @@
 // Pictures through time: which position was written when, how sure the model was, and what it had cost.
 
-const MAP_HEIGHT = 150, LINE_HEIGHT = 110, LEFT = 34, RIGHT = 10, BOTTOM = 18, TOP = 8;
+const MAP_HEIGHT = 150, LINE_HEIGHT = 110, LEFT = 38, RIGHT = 10, BOTTOM = 18, TOP = 8;
 
 // Position × step of the row that becomes the answer, or so far the best. A cell is drawn from the step that wrote it.
 class PositionMap {
@@ -9,7 +9,8 @@ class PositionMap {
     this.picture = h("canvas", { class: "map", role: "img", tabindex: -1 });
     this.words = h("p", { class: "note" });
     const caption = h("figcaption", null, "Position × step", legendOf("map"));
-    this.figure = h("figure", null, caption, this.picture, this.words);
+    this.frame = h("div", { class: "mapped" }, this.picture);
+    this.figure = h("figure", null, caption, this.frame, this.words);
     onDrag(this.picture, (event) => this.drag(event, seek));
   }
 
@@ -64,13 +65,13 @@ class PositionMap {
       }
     }
     const masked = again ? `, ${count(again, "position")} masked again` : "";
-    const sentence = `Each column is a position, time runs down. ${count(wrote, "write")}${masked}.`;
+    const sentence = `Left to right: positions of the answer. Top to bottom: time. ${count(wrote, "write")}${masked}.`;
     setText(this.words, sentence);
     this.picture.setAttribute("aria-label", `Position by step map. ${orderSentence(events)} ${sentence}`);
   }
 
   render(number) {
-    this.picture.parentNode.style.setProperty("--at", number / Math.max(1, this.run.last));
+    this.frame.style.setProperty("--at", number / Math.max(1, this.run.last));
   }
 }
 
@@ -137,8 +138,9 @@ const stairs = (points) => points.map(([x, y], i) => (i ? `H${at(x)}V${at(y)}` :
 function legendOf(kind) {
   const entries = {
     map: [
-      ["swatch written-later", "written"],
-      ["swatch written-now", "just written"],
+      ["swatch wrote-sure", "written, sure"],
+      ["swatch wrote-unsure", "written, unsure"],
+      ["swatch written-later", "stays"],
       ["swatch again-box", "masked again"],
     ],
     confidence: [["stroke mean", "mean"], ["stroke least", "least"]],

@@ -1,5 +1,7 @@
 // A page of traces: unpacks what the file holds, shows it, and listens to the keys.
 
+const SHORT_PROMPT = 500; // characters that are shown without being asked for
+
 async function unpack(packed) {
   const bytes = Uint8Array.from(atob(packed), (sign) => sign.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -50,8 +52,10 @@ async function startPage() {
   theme();
   if (typeof DecompressionStream === "undefined") throw new Error("This page needs a browser of 2023 or later.");
   const runs = (await unpack(byId("data").textContent)).map(readRun), viewer = new Viewer(runs);
-  byId("headline").replaceChildren(...runs.map((run) => h("span", null, runSentence(run))));
-  setText(byId("prompt"), visible(runs[0].header.prompt));
+  byId("headline").replaceChildren(...headline(runs));
+  const prompt = visible(runs[0].header.prompt).trim();
+  setText(byId("prompt"), prompt);
+  byId("prompt").parentNode.open = prompt.length <= SHORT_PROMPT;
   byId("facts").replaceChildren(...runs.flatMap(({ header, end }) => [h("dt", null, header.decoder),
     h("dd", null, [`model ${header.model}`, `seed ${header.seed}`, `${count(end.cost.rows, "row")} asked`,
       `${end.cost.distinct} computed`].join(", "))]));

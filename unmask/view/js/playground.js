@@ -139,7 +139,9 @@ class Playground {
   show(viewer) {
     this.viewer = viewer;
     this.say("");
-    byId("stage").replaceChildren(viewer.element);
+    const stage = byId("stage");
+    stage.replaceChildren(viewer.element);
+    if (stage.getBoundingClientRect().top > 0.8 * innerHeight) stage.scrollIntoView(); // a phone shows the form only
   }
 }
 
@@ -166,7 +168,7 @@ class Race {
     }
     const { viewer } = this;
     viewer.refresh();
-    byId("headline").replaceChildren(...this.runs.map((run) => h("span", null, runSentence(run))));
+    byId("headline").replaceChildren(...headline(this.runs));
     if (viewer.player.held) viewer.render(viewer.player.tick, false);
     else viewer.player.go(this.equal(), false);
   }

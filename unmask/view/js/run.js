@@ -117,6 +117,11 @@ class Run {
     return this.frames.flatMap((frame, number) => (frame.branch ? [number] : []));
   }
 
+  // Whether texts were weighed against one another: only then does a score decide anything.
+  get compares() {
+    return this.threads.length > 1 || this.frames.some((frame) => frame.branch || frame.remasked);
+  }
+
   word(token) {
     const text = this.words[token];
     return text === undefined ? `‹${token}›` : text;

@@ -4,13 +4,20 @@ function gradeOf(run) {
   return run.grade || null;
 }
 
+function verdictOf(grade) {
+  return h("b", { class: grade.right ? "right" : "wrong" }, grade.right ? "✓ right" : "✗ wrong");
+}
+
 // The part of an answer that a headline has room for.
 function briefAnswer(run) {
   const grade = gradeOf(run);
-  if (grade && grade.answer) return quoted(grade.answer, 60);
-  const text = run.end.texts[run.end.chosen].trim();
+  return quoted(grade && grade.answer ? grade.answer : answerIn(run.end.texts[run.end.chosen]), 60);
+}
+
+// What a text says between its answer tags, else its last line.
+function answerIn(text) {
   const tagged = /<answer>\s*([\s\S]*?)\s*<\/answer>/.exec(text);
-  return quoted(tagged ? tagged[1] : text.split("\n").at(-1), 60);
+  return tagged ? tagged[1] : text.trim().split("\n").at(-1);
 }
 
 function workSentence(run) {
@@ -27,19 +34,26 @@ function workSentence(run) {
   return work;
 }
 
-// The headline of one run.
+// A sentence of the headline for every run.
+function headline(runs) {
+  return runs.map((run) => h("span", null, ...runSentence(run)));
+}
+
+// Its parts: the verdict has a colour.
 function runSentence(run) {
-  const last = run.frames.at(-1);
-  if (!run.end) return `${run.label} is writing: step ${last.step}, ${count(last.rows, "row")}.`;
-  const grade = gradeOf(run), verdict = grade ? (grade.right ? " is right" : " is wrong") : "";
-  const answer = verdict ? `its answer ${briefAnswer(run)}${verdict}` : `its answer is ${briefAnswer(run)}`;
-  return `${run.label} ${workSentence(run)}; ${answer}. ${count(run.end.cost.rows, "row")}.`;
+  const last = run.frames.at(-1), grade = gradeOf(run);
+  if (!run.end) return [`${run.label} is writing: step ${last.step}, ${count(last.rows, "row")}.`];
+  const work = `${run.label} ${workSentence(run)} with ${count(run.end.cost.rows, "row")}; its answer `;
+  const answer = h("em", null, briefAnswer(run));
+  if (!grade) return [`${work}is `, answer, "."];
+  const name = grade.right ? "right" : "wrong";
+  return [work, answer, " ", h("b", { class: name }, `is ${name}`), "."];
 }
 
 function tickSentence(runs, numbers) {
   return runs.map((run, index) => {
     const done = run.end && numbers[index] === run.last;
-    const where = `${run.beat} ${numbers[index]} of ${run.last}${done ? ", done" : ""}`;
-    return runs.length > 1 ? `${shorten(run.label, 24)}: ${where}` : where;
+    if (runs.length === 1) return `${run.beat} ${numbers[index]} of ${run.last}${done ? ", done" : ""}`;
+    return `${shorten(run.label, 24)} ${done ? "done" : `step ${run.frames[numbers[index]].step}`}`;
   }).join(" · ");
 }

@@ -37,7 +37,8 @@ class DecoderForm {
     this.spec = h("input", { class: "spec", spellcheck: "false", "aria-label": `${title}: spec`, onchange: typed });
     this.fields = h("div", { class: "settings" });
     this.details = h("details", null, h("summary", null, "Settings"), this.fields);
-    place.append(this.choice, this.spec, this.summary, this.details);
+    this.typed = h("label", { class: "typed" }, "As the command line takes it", this.spec);
+    place.append(this.choice, this.summary, this.typed, this.details);
   }
 
   get value() {
@@ -57,7 +58,7 @@ class DecoderForm {
 
   rebuild(settings) {
     const entry = this.entry(this.choice.value);
-    this.spec.hidden = this.details.hidden = !entry;
+    this.typed.hidden = this.details.hidden = !entry;
     setText(this.summary, entry ? entry.summary : "");
     const field = (setting) => [setting, this.input(setting, settings[setting.name] ?? "")];
     this.inputs = entry ? entry.settings.map(field) : [];

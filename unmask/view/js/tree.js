@@ -1,6 +1,7 @@
 // How rows branched: a lane for every row that lived, from where it left its parent to where it was pruned.
 
-const LANE = 26, TREE_TOP = 14, LABEL = 118;
+const LANE = 26, TREE_TOP = 14, AXIS = 20;
+const LABEL = { narrow: 108, wide: 270, from: 800 }; // room for the words at the end of a lane, by the tree's width
 
 // Lanes are used again once their row is gone.
 function layLanes(run) {
@@ -30,20 +31,30 @@ class Tree {
   }
 
   draw(most) {
-    const { run } = this, wide = Math.max(560, this.figure.clientWidth || 560);
+    const { run } = this, wide = Math.max(300, this.figure.clientWidth || 560);
     this.most = most;
-    this.scale = (wide - LABEL - 8) / Math.max(1, most);
-    const lanes = layLanes(run), tall = TREE_TOP * 2 + lanes * LANE;
+    this.roomy = wide >= LABEL.from;
+    this.scale = (wide - (this.roomy ? LABEL.wide : LABEL.narrow) - 8) / Math.max(1, most);
+    const lanes = layLanes(run), low = TREE_TOP * 2 + lanes * LANE, tall = low + AXIS;
+    this.shared = lanes < run.threads.length;
     this.picture.setAttribute("viewBox", `0 0 ${wide} ${tall}`);
     this.picture.setAttribute("width", wide);
     this.picture.setAttribute("height", tall);
     this.picture.setAttribute("aria-label", treeSentence(run));
-    const drawn = [...run.threads.map((thread) => this.thread(thread)), this.answerPath()];
+    const drawn = run.threads.map((thread) => this.thread(thread));
+    const lines = drawn.map(([path]) => path), signs = drawn.flatMap(([, ...rest]) => rest);
     const fans = run.searches.flatMap((number) => this.fan(number));
     const again = run.frames.flatMap((frame, number) => this.again(frame, number));
-    this.picture.replaceChildren(...fans, ...drawn.flat(), ...again, this.cursor);
+    this.picture.replaceChildren(
+      ...fans, ...this.axis(low), ...lines, this.answerPath(), this.cursor, ...signs, ...again);
     this.cursor.setAttribute("y1", 0);
-    this.cursor.setAttribute("y2", tall);
+    this.cursor.setAttribute("y2", low);
+  }
+
+  axis(y) {
+    const end = 8 + this.most * this.scale;
+    return [s("line", { class: "grid", x1: 8, x2: end, y1: y, y2: y }), s("text", { x: 8, y: y + 14 }, "0"),
+      s("text", { x: end, y: y + 14, class: "end" }, `${count(this.most, "row")} spent`)];
   }
 
   x(number) {
@@ -63,10 +74,16 @@ class Tree {
     const chosen = final && row === run.end.chosen;
     const mark = chosen ? "★" : ended ? "×" : "●";
     const sign = s("text", { class: `sign ${chosen ? "answer" : kind}`, x: end, y: y + 4 }, mark);
-    const score = show(last.score[row]), fate = final ? `kept ${score}` : ended ? "" : `row ${row + 1}`;
-    const words = chosen ? `answer ${score}` : fate;
-    const label = s("text", { class: "name", x: end + 10, y: y + 4 }, words);
+    const words = ended && (this.shared || !this.roomy) ? "" : this.label(thread, row);
+    const label = s("text", { class: chosen ? "name answer" : "name", x: end + 12, y: y + 4 }, words);
     return [path, sign, label];
+  }
+
+  // Which text it is, its score, and its answer where there is room.
+  label(thread, row) {
+    const { run } = this, words = [`text ${thread.number + 1}`, show(run.frames[thread.last].score[row])];
+    if (this.roomy && run.end) words.push(shorten(visible(answerIn(run.answer(run.rows(thread.last)[row]))), 30));
+    return words.join(" · ");
   }
 
   // The way from a thread's parent to its own lane.
@@ -86,7 +103,7 @@ class Tree {
       const start = number === 0 ? `M8,${this.y(thread)}` : enters ? this.start(run.threads[thread]) : "";
       return `${start}H${this.x(number)}`;
     });
-    return [s("path", { class: "lane answer", d: parts.join("") || "M0,0" })];
+    return s("path", { class: "lane answer", d: parts.join("") || "M0,0" });
   }
 
   // The candidates of a search that were pruned at once.

@@ -3,6 +3,7 @@
 const LEGEND = [
   ["given", "given"], ["masked", "masked"], ["draft", "draft"], ["written c0", "written"],
   ["written c0 new", "just written"], ["masked again", "masked again"], ["written c4 unsure", "below 50%"],
+  ["end", "end of text"],
 ];
 
 // What the shades mean, in words at both ends.
@@ -13,6 +14,9 @@ function scaleOf(shade) {
   return [ends[0], h("span", { "aria-hidden": "true" }, ...shades), ends[1]];
 }
 
+const BRANCHES_NOTE = "Each line is a text, from where it left another one to its end: ★ the answer, ● kept, "
+  + "× pruned, ↺ masked again. The number is its score, a log probability: higher is better.";
+const EQUAL = " A row is one text passed through the network once. A run that is done waits for the others.";
 const REST = 90; // milliseconds without a change
 
 class Viewer {
@@ -47,8 +51,9 @@ class Viewer {
       "masked again": seen((frame) => frame.remasked),
     };
     const legend = LEGEND.filter(([name]) => some[name] ?? true);
-    const signs = { masked: MASK_SIGN, "masked again": MASK_SIGN };
-    const equal = this.runs.length > 1 ? h("p", { class: "equal" }, "All at equal rows spent.") : null;
+    const signs = { masked: MASK_SIGN, "masked again": MASK_SIGN, end: END_SIGN };
+    const equal = this.runs.length > 1 ? h("p", { class: "equal" },
+      h("b", null, "Side by side at equal rows."), EQUAL) : null;
     return h("div", { class: "tools" }, equal, h("label", null, "Shade by ", shade), scale,
       h("ul", { class: "key", "aria-label": "Legend" },
         ...legend.map(([name, text]) =>
@@ -134,7 +139,7 @@ class Panel {
     this.final = h("div", { class: "final" });
     const of = viewer.runs.length > 1 ? `: ${run.label}` : "";
     this.search = h("section", { hidden: true }, h("h3", null, `Branches${of}`),
-      h("p", { class: "note" }, "From left to right by rows spent: ★ the answer, ● kept, × pruned, ↺ masked again."),
+      h("p", { class: "note" }, BRANCHES_NOTE),
       this.tree.figure, this.branches.element);
     this.repair = h("section", { hidden: true }, h("h3", null, `Repairs${of}`), this.rounds);
     this.more = h("div", { class: "panel more" }, this.search, this.repair);
@@ -157,8 +162,7 @@ class Panel {
   conclude() {
     const { run } = this, grade = gradeOf(run), rounds = repairRounds(run);
     const answer = visible(run.end.texts[run.end.chosen]).trim().replaceAll("\n", " ↵ ") || "(nothing)";
-    const name = grade && grade.right ? "right" : "wrong";
-    const verdict = grade ? h("b", { class: name }, grade.right ? "✓ right" : "✗ wrong") : null;
+    const verdict = grade ? verdictOf(grade) : null;
     const note = h("span", { class: "note" }, "Answer ");
     this.final.replaceChildren(h("p", { class: "answer", dir: "auto" }, note, answer, verdict));
     this.repair.hidden = !rounds.length;
@@ -191,10 +195,9 @@ class Panel {
     this.cost.render(number);
     if (!this.search.hidden) this.tree.render(Math.min(rows, this.run.frames.at(-1).rows));
     const grade = done ? gradeOf(this.run) : null;
-    const facts = [count(frame.rows, "row"), count(frame.source.length, "text")];
+    const facts = [`${count(frame.rows, "row")} spent`, count(frame.source.length, "text")];
     if (done) facts.push("done");
-    if (grade) facts.push(grade.right ? "✓ right" : "✗ wrong");
-    setText(this.badge, facts.join(" · "));
+    this.badge.replaceChildren(facts.join(" · "), ...(grade ? [" · ", verdictOf(grade)] : []));
     this.element.classList.toggle("done", Boolean(done));
     this.final.classList.toggle("later", !done);
   }
