@@ -2,9 +2,9 @@
 
     {"input": "30,100,93", "output": "23"}
 
-`d1` reads and checks as the published evaluation does: the last box, else the whole text; of it the first stretch before
-an equals sign and a number; Python's arithmetic to within 1e-5, so `**`, `//` and signs before numbers pass. `ours` also
-reads `<answer>`, and uses an exact parser that accepts only `+ - * /` and brackets.
+`d1` reads and checks as the published evaluation does: the last box, else the whole text; of it the first stretch
+before an equals sign and a number; Python's arithmetic to within 1e-5, so `**`, `//` and signs before numbers pass.
+`ours` also reads `<answer>`, and uses an exact parser that accepts only `+ - * /` and brackets.
 """
 
 from __future__ import annotations
