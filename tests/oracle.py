@@ -60,6 +60,7 @@ ELSEWHERE = {
     "repair": "tests/decoders/test_repair.py",
     "best-of": "tests/decoders/test_repeat.py",
     "search": "tests/decoders/test_deviations.py",
+    "dream": "tests/api/test_dream.py",
 }
 
 

@@ -30,7 +30,9 @@ class OrderTokenSearch:
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     steps: int | None = None  # in all; half the masks, or all of them for block 1
     temperature: float = 0.4
-    interval: int | None = None  # N: also search at every N-th step; always at the last of each block
+    interval: int | None = (
+        None  # N: search at every N-th step, and, unless a block has fewer, at the last of each block
+    )
     likelihood: Likelihood = field(default_factory=Block)  # what is hidden and predicted again to score a candidate
     samples: int = 1  # M: completions over which a candidate's score is averaged
     sure: float | None = None  # approximate: also write draws of at least this probability
@@ -55,7 +57,7 @@ class OrderTokenSearch:
         rows = rows.with_scores(rows.canvas.logp.new_zeros(len(rows), schedule.blocks))  # s[0:b-1] = 0
         for step in schedule:  # 3
             rows = rows.enter(step.span)  # 8: the block of the step
-            if self._searches(step):  # 5; also at the end of a block whatever N is: none stays unscored
+            if self._searches(step, schedule):  # 5; also at the end of a block, so that none stays unscored
                 rows, frame = self._search(rows, step)
                 yield frame
             elif self.sure is None:  # 22
@@ -108,8 +110,11 @@ class OrderTokenSearch:
 
     def rows(self, length: int) -> int:
         schedule = Schedule.plan(length, self.block, self.steps)
-        forwards = sum(self.likelihood.forwards(step.span) for step in schedule if self._searches(step))
+        forwards = sum(self.likelihood.forwards(step.span) for step in schedule if self._searches(step, schedule))
         return schedule.steps * self.beams + forwards * self.samples * self.beams * (self.draws or self.beams)
 
-    def _searches(self, step: Step) -> bool:
-        return step.last or (self.interval is not None and step.number % self.interval == 0)
+    def _searches(self, step: Step, schedule: Schedule) -> bool:
+        """An interval longer than a block's steps searches less often than every block."""
+        due = self.interval is not None and step.number % self.interval == 0
+        sparse = self.interval is not None and self.interval > len(schedule.quotas[step.block])
+        return due or (step.last and (not sparse or step.number == schedule.steps))

@@ -11,11 +11,11 @@ from unmask.experiments.setup import Setup
 
 BENCHMARKS = ("GSM8K", "MATH500", "Countdown", "HumanEval")
 LENGTH = 256  # of the paper
-BEAMS, OTS_BEAMS = 3, 5  # of the paper
+BEAMS = 3  # of the paper, for order search and token search
 
 
 def parts(setup: Setup) -> list[Part]:
-    beams = min(OTS_BEAMS, setup.most_beams)
+    beams = min(setup.table_2_beams, setup.most_beams)
     methods = [
         Method("token-search", "Token search", f"token-search(beams={BEAMS})"),
         Method("order-search", "Order search", f"order-search(beams={BEAMS})"),

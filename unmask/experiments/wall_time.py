@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
-from statistics import median
+from statistics import fmean, stdev
 from typing import Any
 
 from unmask.core import decoder
@@ -89,7 +89,7 @@ def _table(evidence: Evidence, seconds: Seconds) -> Table:
         beside = [f"{value:.2f}" for value in published[name]] if name in published else [MISSING] * 4
         body.append((evidence.label(name), *map(_spread, by_length.values()), *beside))
     count = len(next(iter(seconds[PATH].values())))
-    note = f"Medians of {count} problems one at a time, contenders in turn, with the range; {here['name']}, "
+    note = f"Means over {count} problems, one at a time, contenders in turn, ± standard error; {here['name']}, "
     note += f"torch {here['torch']}, {here['threads']} threads."
     return Table.of("timing", f"{evidence.title(BENCHMARK)} · seconds per problem", head, body, [note])
 
@@ -100,12 +100,12 @@ def _plot(evidence: Evidence, seconds: Seconds) -> Plot:
         for name, by_length in seconds.items()
     )
     title = f"{evidence.setup.model} · {evidence.measured['machine']['name']}"
-    axis = "seconds per problem  (median, ± half the range)"
+    axis = "seconds per problem  (mean ± standard error)"
     return Plot("wall-time", title, "length of the answer", lines, y=axis, zero=True, shares=False)
 
 
 def _point(length: int, times: list[float]) -> Point:
-    return Point(float(length), Estimate(median(times), (max(times) - min(times)) / 2, len(times)))
+    return Point(float(length), Estimate(fmean(times), _error(times), len(times)))
 
 
 def _claims(seconds: Seconds) -> list[Claim]:
@@ -117,14 +117,18 @@ def _claims(seconds: Seconds) -> list[Claim]:
 
 
 def _at_most(text: str, bound: float, seconds: Seconds, before: str) -> Claim:
-    ratios = {at: median(times) / median(seconds[before][at]) for at, times in seconds[SEARCH].items()}
+    ratios = {at: fmean(times) / fmean(seconds[before][at]) for at, times in seconds[SEARCH].items()}
     within = {ratio <= bound for ratio in ratios.values()}
     outcome = "not decided" if len(within) > 1 else "holds" if True in within else "does not hold"
     return Claim(text, outcome, ", ".join(f"{ratio:.2f}× at L={length}" for length, ratio in ratios.items()))
 
 
 def _spread(times: list[float]) -> str:
-    return f"{median(times):.2f} ({min(times):.2f}–{max(times):.2f})"
+    return f"{fmean(times):.2f} ± {_error(times):.2f}"
+
+
+def _error(times: list[float]) -> float:
+    return stdev(times) / len(times) ** 0.5 if len(times) > 1 else 0.0
 
 
 EXPERIMENT = Experiment("wall-time", "Table S1", __doc__, parts, findings, measure, records=False)

@@ -12,14 +12,14 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, permutations, product
-from typing import Any, ClassVar
+from itertools import islice, pairwise, permutations, product
+from typing import Any, ClassVar, Literal
 
 from unmask.tasks import expression
 from unmask.tasks.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
-from unmask.tasks.countdown import ask, fault
+from unmask.tasks.countdown import Countdown, ask, fault
 from unmask.tasks.data import Dataset
 from unmask.tasks.task import Grade, Metric, Problem, task
 
@@ -29,6 +29,7 @@ _BRACE = re.compile(r"[{}]")
 _ALLOWED = re.compile(r"[0-9+\-*/().\s]+")
 _LEFT = "0123456789+-*/() "  # characters before an equals sign, without the dot
 _RESULT = tuple("0123456789. ")  # what may follow it
+TRAIN = 1000  # generated problems
 _BITS = 4096  # the widest power that is computed; no target is near a wider one
 
 
@@ -43,14 +44,25 @@ class CountdownD1(Benchmark):
         "expression alone, without an equals sign, as \\boxed{expression} inside <answer></answer>."
     )
 
+    split: Literal["test", "train"] = "test"  # the published problems, or generated ones like them
+
     def problems(self) -> list[Problem]:
         problems: list[Problem] = []
-        for place, row in enumerate(self.source.rows()):
-            numbers, target = [int(word) for word in row["input"].split(",")], int(row["output"])
+        name = "countdown-d1" if self.split == "test" else "countdown-d1-train"
+        for place, (numbers, target) in enumerate(self._train() if self.split == "train" else self._test()):
             gold = f"<answer>\\boxed{{{solve(numbers, target)}}}</answer>"
             data = {"numbers": numbers, "target": target}
-            problems.append(Problem(f"countdown-d1/{place}", ask(numbers, target), gold, data))
+            problems.append(Problem(f"{name}/{place}", ask(numbers, target), gold, data))
         return problems
+
+    def _test(self) -> Iterator[tuple[list[int], int]]:
+        for row in self.source.rows():
+            yield [int(word) for word in row["input"].split(",")], int(row["output"])
+
+    def _train(self) -> Iterator[tuple[list[int], int]]:
+        """Three numbers each; none of the published problems is among them."""
+        for problem in islice(Countdown(level=3, split="train").problems(), TRAIN):
+            yield list(problem.data["numbers"]), problem.data["target"]
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
         if metric == "d1":
