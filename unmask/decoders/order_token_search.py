@@ -4,13 +4,15 @@ K beams are denoised alone by low-confidence remasking with tempered draws. At a
 completions from its one forward; each candidate's block is masked inside its completion and predicted again, and the
 K candidates with the highest total live on. Numbers in comments are the lines of Algorithm 1 as printed, `end` lines
 counted; all beams of all problems are rows of one batch, so its loops over beams (7, 23) and draws (9) are single
-operations here. Line 1 is the fields; 6 and the `end` lines need no code. `draws`, `distinct` and `sure` are ours.
+operations here. Line 1 is the fields; 6 and the `end` lines need no code. `draws`, `distinct`, `sure` and `answer` are
+ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import torch
 
@@ -38,6 +40,8 @@ class OrderTokenSearch:
     sure: float | None = None  # approximate: also write draws of at least this probability
     draws: int | None = field(default=None, metadata={ADDED: True})  # completions of each beam, where not K
     distinct: bool = field(default=False, metadata={ADDED: True})  # of equal candidates only one may live on
+
+    answer: Literal["score", "majority"] = field(default="score", metadata={ADDED: True})  # how a final beam is chosen
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
@@ -102,7 +106,7 @@ class OrderTokenSearch:
 
     @property
     def choice(self) -> str:
-        return "score"
+        return self.answer
 
     def resolved(self, length: int) -> OrderTokenSearch:
         schedule = Schedule.plan(length, self.block, self.steps)

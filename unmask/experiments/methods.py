@@ -58,7 +58,7 @@ class Part:
 
 
 def ten(setup: Setup) -> list[Method]:
-    """The methods of Table 1. Low-confidence and random take the likeliest token; AR, which is averaged, and votes draw."""
+    """The methods of Table 1. Low-confidence and random take the likeliest token; AR and votes draw."""
     search = f"beams={setup.beams}, temperature={setup.temperature}"
     drawn, n = f"temperature={setup.vote_temperature}", setup.votes
     methods = {

@@ -88,7 +88,20 @@ def _claims(sweeps: Sweeps) -> list[Claim]:
         if label in sweeps:
             n = max(sweeps[label])
             claims.append(gain(f"At matched compute OTS is above {label}", sweeps[label][n], f"n={n}"))
-    return claims
+    return claims + [_diminishing(label, sweeps[label]) for label in SAMPLED.values() if label in sweeps]
+
+
+def _diminishing(label: str, votes: dict[int, Result]) -> Claim:
+    """The gain from 1 to half of the samples, minus the gain from there to all."""
+    text = f"{label} has diminishing returns: the first half of its samples gains more than the second"
+    most = max(votes)
+    if most < 8:  # a vote of two is its first sample, so that small halves say nothing
+        return Claim(text, "not asked", f"{most} samples")
+    first, half, last = (votes[n].right for n in (1, most // 2, most))
+    bend = {problem: 2 * half[problem] - first[problem] - last[problem] for problem in half}
+    difference = mean_difference([compare(dict.fromkeys(bend, 0.0), bend)])
+    shown = ", ".join(f"n={n}: {100 * (votes[n].accuracy.value or 0.0):.1f}" for n in (1, most // 2, most))
+    return judge(text, shown, difference)
 
 
 def _steady(beams: dict[int, Result]) -> Claim:

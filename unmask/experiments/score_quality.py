@@ -15,6 +15,7 @@ from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
 from unmask.report.quality import Quality, qualities, quality_plot, quality_table
+from unmask.report.survival import survival_table
 from unmask.runs.candidates import BATCH, Candidate, Study
 from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
@@ -52,8 +53,10 @@ def _pack(candidate: Candidate) -> list[Any]:
 def findings(evidence: Evidence) -> Findings:
     tables, claims, plots = [], [], []
     for benchmark, candidates in evidence.measured.items():
-        measured = qualities(Candidate(*fields, text="", right=right, finished=None) for *fields, right in candidates)
+        drawn = [Candidate(*fields, text="", right=right, finished=None) for *fields, right in candidates]
+        measured = qualities(drawn)
         tables.append(quality_table(measured, f"{evidence.title(benchmark)} · right above wrong, AUC"))
+        tables.append(survival_table(drawn, f"{evidence.title(benchmark)} · problems with a right answer, %"))
         claims.append(_claim(evidence.shown(benchmark), measured))
         title = f"{evidence.setup.model} · {evidence.setup.tasks[benchmark]}"
         plots.append(quality_plot(measured, f"score-quality-{benchmark.lower()}", title))

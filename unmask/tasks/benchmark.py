@@ -2,9 +2,9 @@
 
     {"system": "You are careful with numbers.", "question": "Q: {question}", "prefill": "<reasoning>"}
 
-A JSON file such as this one replaces a wording. A file for several tasks has one such object for each, by the task's name:
-`{"gsm8k": {"system": …}, "countdown-d1": {"system": …}}`. One user message holds the system text, a blank line and the question;
-the prefill starts the model's turn.
+A JSON file such as this one replaces a wording. A file for several tasks has one such object for each, by the task's
+name: `{"gsm8k": {"system": …}, "countdown-d1": {"system": …}}`. One user message holds the system text, a blank line
+and the question; the prefill starts the model's turn.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     3102200002100320,3142243142131324
 
 The score is the fraction of the blanks that are right. Every puzzle has eight blanks, so a mean of scores is d1's
-figure: right cells of all problems by blanks of all problems. `d1` compares with the stored grid. 124 of the 500 puzzles
-have several solutions, so `ours` compares with the nearest one, and a grade is right if the whole grid obeys the rules.
+figure: right cells of all problems by blanks of all problems. `d1` compares with the stored grid. 124 of the 500
+puzzles have several solutions, so `ours` compares with the nearest one, and a grade is right if the whole grid obeys
+the rules.
 """
 
 from __future__ import annotations
