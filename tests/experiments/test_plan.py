@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from unmask.core import decoder
 from unmask.experiments import find
 from unmask.experiments.estimate import PlannedCell, plan
 from unmask.experiments.setup import setup_for
@@ -69,7 +70,7 @@ def test_the_experiments_at_one_length(model: str):
         assert numbers(cell)[: len(wanted)] == wanted
         assert search or 2295 * n < cell.rows <= 2304 * n  # K²·L, but for the first steps, which start from one row
         assert cell.length == 256
-    temperature = [(1, 0.0, 32, 64, 64), (1, 0.4, 32, 64, 64), (5, 0.4, 32, 64, 420)]
+    temperature = [(1, 0.0, 32, 64, 68), (1, 0.4, 32, 64, 68), (5, 0.4, 32, 64, 420)]
     assert [(cell.length, *numbers(cell)) for cell in cells("temperature", model)] == [
         (128, k, t, block, steps, 1, ONE, 256, 1, 256 * rows) for k, t, block, steps, rows in temperature
     ]
@@ -104,6 +105,26 @@ def test_pass_at_k_nfe_and_wall_time(model: str):
             assert timed[vote, length] == (1, 0.4, 32, length // 2, 5, ONE, 256, 1, 256 * 5 * length // 2)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_the_first_cell_is_countdown_at_128_with_one_and_five_beams(model: str):
+    assert [(cell.benchmark, cell.length, *numbers(cell)) for cell in cells("first-cell", model)] == [
+        ("Countdown", 128, 1, 0.4, 32, 64, 1, ONE, 256, 1, 256 * 68),
+        ("Countdown", 128, 5, 0.4, 32, 64, 1, ONE, 256, 1, 256 * 420),
+    ]
+
+
+def test_the_plan_names_the_wording():
+    planned = plan(find("first-cell"), setup_for(MODELS[0]), "cuda", "folder/published.json")
+    assert {cell.wording for cell in planned} == {"published.json"}
+    assert {cell.wording for cell in plan(find("first-cell"), setup_for("tiny"), "cuda", "p.json")} == {"ours"}
+
+
+def test_an_interval_beyond_a_block_searches_less_often():
+    assert decoder.make("ots(beams=4, interval=64)").rows(256) == 128 * 4 + 2 * 16
+    assert decoder.make("ots(beams=4, interval=16)").rows(256) == 128 * 4 + 8 * 16
+    assert decoder.make("ots(beams=4, interval=100)").rows(256) == 128 * 4 + 2 * 16
+
+
 def test_k_and_tau_can_be_chosen_and_votes_follow():
     chosen = {cell.method: cell for cell in cells("table-1", MODELS[0], beams=8, temperature=0.2, lengths=[64])}
     search, vote, ar = (chosen[name] for name in ("Order-Token Search", "Low-confidence + vote", "AR + vote"))
@@ -114,7 +135,7 @@ def test_k_and_tau_can_be_chosen_and_votes_follow():
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_grid_is_disclosed_for_every_benchmark_of_the_table(model: str):
-    others = [cell for cell in cells("table-1", model, grid=True) if cell.benchmark.endswith("others")]
+    others = [cell for cell in cells("table-1", model, grid=True, lengths=[64]) if cell.benchmark.endswith("others")]
     assert {(cell.benchmark.split()[0], cell.task) for cell in others} == {
         ("GSM8K", "gsm8k(split=train)"),
         ("MATH500", "mini-math(split=train)"),

@@ -38,7 +38,7 @@ def methods(setup: Setup, length: int) -> list[Method]:
             "best-of", "best of n by Eq. 2", _matched(f"best-of(inner={path}, likelihood=block, n=", rows[0], length)
         )
     )
-    for beams in (k for k in BEAMS if k <= 2 * setup.most_beams):
+    for beams in (k for k in BEAMS if k <= setup.most_beams):
         wide = Method(f"ots-{beams}", f"K={beams}", f"ots(beams={beams}, {tau})")
         rows += [wide] if beams != setup.beams else []
         rows.append(

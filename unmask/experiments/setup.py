@@ -26,7 +26,7 @@ class Setup:
     methods: tuple[str, ...] = ()  # table rows that are run; empty: all
     beams: int = 4  # K
     table_2_beams: int = 5  # K of the search in Table 2
-    most_beams: int = 8  # where an experiment varies K
+    most_beams: int = 16  # where an experiment varies K
     votes: int = 5  # samples that cost about as much as a search
     ar_votes: int = 3  # left-to-right samples, which cost twice as much
     seeds: tuple[int, ...] = (0, 1, 2)  # over which random order and AR are averaged
