@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -137,3 +138,20 @@ def test_the_grid_s_choice_is_made_on_other_problems_and_hindsight_is_called_so(
     assert [entry.text for entry in row[:1] + row[2:3] + row[5:6]] == ["Countdown", "K=5, τ=0.8", "K=5, τ=0.8"]
     assert findings.tables[-1].head[-1] == "best on test"
     assert all("others" not in table.title for table in findings.tables)
+
+
+def test_a_claim_that_a_seed_contradicts_is_not_decided():
+    setup = small(benchmarks=("Countdown",), methods=("ots", "low-confidence"), search_seeds=(0, 1))
+    whole = evidence("table-1", {"ots": 0.9, "low-confidence": 0.5}, setup)
+    text = "OTS is above low-confidence on average (paper: +5.4)"
+    claims = {claim.text: claim for claim in find("table-1").findings(whole).claims}
+    assert claims[text].outcome == "holds"
+    assert "; by seed +" in claims[text].figures
+    fails = {
+        name: replace(run, records=[replace(each, right=each.right and each.seed == 0) for each in run.records])
+        if name == "countdown"
+        else run
+        for name, run in whole.runs.items()
+    }
+    claims = {claim.text: claim for claim in find("table-1").findings(replace(whole, runs=fails)).claims}
+    assert claims[text].outcome != "holds"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from unmask.experiments import tuning
+from unmask.experiments.by_seed import above_by_seed
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Claim, Experiment, Findings, above, all_hold
+from unmask.experiments.experiment import Claim, Experiment, Findings, all_hold
 from unmask.experiments.methods import ABLATIONS, Part, table_parts, ten
 from unmask.experiments.paper import MODELS, model_of, paper, published_columns
 from unmask.experiments.paper_tables import averages, benchmark_table, paired_picture, paired_table
@@ -51,7 +52,7 @@ def _claims(evidence: Evidence) -> list[Claim]:
         ),
         all_hold(f"OTS is the best on {names} (paper: MATH500, Countdown, HumanEval)", best),
         *_gains(evidence),
-        *(above(evidence, text, "ots", rival) for text, rival in others.items()),
+        *(above_by_seed(evidence, text, "ots", rival) for text, rival in others.items()),
         *_votes(evidence),
         *_post_trained(evidence),
     ]
@@ -62,11 +63,11 @@ def _gains(evidence: Evidence) -> list[Claim]:
     rows = paper("table-1")["models"][model_of(evidence.setup.model) or MODELS[0]]
     ots, path = rows["ots"], rows["low-confidence"]
     text = f"OTS is above low-confidence on average (paper: {ots['average'] - path['average']:+.1f})"
-    claims = [above(evidence, text, "ots", "low-confidence")]
+    claims = [above_by_seed(evidence, text, "ots", "low-confidence")]
     for benchmark in evidence.benchmarks:
         gain = ots["averages"][benchmark] - path["averages"][benchmark]
         text = f"OTS is above low-confidence on {evidence.shown(benchmark)} (paper, {benchmark}: {gain:+.1f})"
-        claims.append(above(evidence, text, "ots", "low-confidence", [benchmark]))
+        claims.append(above_by_seed(evidence, text, "ots", "low-confidence", [benchmark]))
     return claims
 
 
@@ -74,7 +75,7 @@ def _votes(evidence: Evidence) -> list[Claim]:
     if "Countdown" not in evidence.benchmarks:
         return []
     text = "On Countdown the vote over random samples is below that over low-confidence samples (paper: 12.7 and 20.7)"
-    return [above(evidence, text, "low-confidence-vote", "random-vote", ["Countdown"])]
+    return [above_by_seed(evidence, text, "low-confidence-vote", "random-vote", ["Countdown"])]
 
 
 def _post_trained(evidence: Evidence) -> list[Claim]:
@@ -103,7 +104,7 @@ def _best(evidence: Evidence, text: str, benchmarks: list[str]) -> Claim:
     if not rivals:
         return Claim(text, "not asked", "no other method")
     means = {name: sum(evidence.accuracy(each, name).value or 0.0 for each in benchmarks) for name in rivals}
-    return above(evidence, text, "ots", max(means, key=means.__getitem__), benchmarks)
+    return above_by_seed(evidence, text, "ots", max(means, key=means.__getitem__), benchmarks)
 
 
 EXPERIMENT = Experiment("table-1", "Table 1", __doc__, parts, findings)

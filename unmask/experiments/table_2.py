@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from unmask.experiments.by_seed import above_by_seed
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Claim, Experiment, Findings, above
+from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.paper_tables import averages, benchmark_table, paired_table
@@ -35,7 +36,7 @@ def findings(evidence: Evidence) -> Findings:
     means = {name: sum(figures) / len(figures) for name, figures in rows.items()}
     tables += [averages(evidence, {f"paper: {published['model']}": means}), paired_table(evidence, "ots")]
     claims = [
-        above(evidence, f"OTS is above {evidence.label(name).lower()} on average", "ots", name)
+        above_by_seed(evidence, f"OTS is above {evidence.label(name).lower()} on average", "ots", name)
         for name in ("order-search", "token-search")
     ]
     return Findings(tables, [*claims, _cost(evidence)])
