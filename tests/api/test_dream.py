@@ -36,7 +36,7 @@ def module() -> Module:
 
 def check(module: Module, alg: str, draw: dict[str, Any], length: int, steps: int, rows: int = 2) -> None:
     settings: dict[str, Any] = {"steps": steps, "alg": alg, **draw}
-    given = {"max_new_tokens": length, "mask_token_id": MASK, "seed": 7, "top_k": 0} | settings
+    given: dict[str, Any] = {"max_new_tokens": length, "mask_token_id": MASK, "seed": 7, "top_k": 0} | settings
     out = diffusion_generate(module, PROMPTS[:rows], **given)
     assert isinstance(out, torch.Tensor)
     for row, prompt in enumerate(PROMPTS[:rows].tolist()):
@@ -102,8 +102,9 @@ def test_a_missing_top_k_is_spoken_of_once(module: Module, caplog: pytest.LogCap
     ],
 )
 def test_wrong_arguments_are_refused(module: Module, wrong: dict[str, Any], sentence: str):
+    given: dict[str, Any] = {"max_new_tokens": 4, "mask_token_id": MASK, "top_k": 0}
     with pytest.raises(UnmaskError, match=sentence):
-        diffusion_generate(module, PROMPTS, **{"max_new_tokens": 4, "mask_token_id": MASK, "top_k": 0} | wrong)
+        diffusion_generate(module, PROMPTS, **given | wrong)
 
 
 def test_end_of_text_alone_is_forbidden_by_logits_eos_inf(tmp_path):

@@ -36,7 +36,7 @@ def _cells(evidence: Evidence) -> set[tuple[str, int]]:
 def _settings(chosen: Decoder) -> Iterator[tuple[str, Any]]:
     if hasattr(chosen, "n"):
         yield "n", chosen.n  # type: ignore[attr-defined]
-    inner = getattr(chosen, "inner", chosen)
+    inner: Any = getattr(chosen, "inner", chosen)
     if hasattr(inner, "beams"):
         yield "K", inner.beams
     if hasattr(inner, "temperature"):

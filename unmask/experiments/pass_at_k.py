@@ -43,7 +43,7 @@ def findings(evidence: Evidence) -> Findings:
         name, axis = f"pass-at-k-{benchmark.lower()}", "solved, %  (± standard error)"
         plots.append(Plot(name, title, "k", curve_lines(curves), y=axis, zero=True))
         if all(values.get(method) for method in ("low-confidence", *RIVALS)):
-            claims += _claims(evidence, evidence.shown(benchmark), values)
+            claims += _claims(evidence, benchmark, values)
             firsts[benchmark] = {name: estimate(values[name][1]).value or 0.0 for name in values}
     return Findings(tables, _overall(evidence, firsts) + claims, plots)
 
@@ -70,7 +70,9 @@ def _overall(evidence: Evidence, firsts: dict[str, dict[str, float]]) -> list[Cl
 
 
 def _claims(evidence: Evidence, benchmark: str, curves: dict[str, dict[int, dict[str, float]]]) -> list[Claim]:
-    most = min(max(curve) for curve in curves.values())
+    most, shown, figures = min(max(curve) for curve in curves.values()), evidence.shown(benchmark), paper("pass-at-k")
+    ends = ", ".join(f"{evidence.label(name)} {value}" for name, value in figures.get(benchmark, {}).items())
+    published = f" (paper, {benchmark} at k={figures['most']}: {ends})" if ends else ""
 
     def best(k: int) -> str:
         return max(RIVALS, key=lambda name: estimate(curves[name][k]).value or 0.0)
@@ -80,8 +82,8 @@ def _claims(evidence: Evidence, benchmark: str, curves: dict[str, dict[int, dict
         return judge(text, names, mean_difference([compare(curves[before][k], curves[after][k])]))
 
     return [
-        ahead(1, "low-confidence", best(1), f"{benchmark}: low-confidence has the best pass@1"),
-        ahead(most, best(most), "low-confidence", f"{benchmark}: it is overtaken as k grows"),
+        ahead(1, "low-confidence", best(1), f"{shown}: low-confidence has the best pass@1"),
+        ahead(most, best(most), "low-confidence", f"{shown}: it is overtaken as k grows{published}"),
     ]
 
 
