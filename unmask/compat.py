@@ -10,6 +10,7 @@ and docs/from-dream.md.
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -99,8 +100,8 @@ def diffusion_generate(
     **unknown: Any,
 ) -> Int[Tensor, "row pos"] | DiffusionOutput:
     """Prompts and answers as token ids, one row per prompt. A module's logits are shifted, as Dream's are."""
-    for name in unknown:
-        known = [*diffusion_generate.__annotations__][1:-2]
+    if unknown:
+        name, known = next(iter(unknown)), [*inspect.signature(diffusion_generate).parameters][1:-1]
         raise UnmaskError(f"diffusion_generate has no argument {name!r} here: {nearest(name, known)}")
     if alg not in ALGORITHMS:
         raise UnmaskError(f"unknown alg {alg!r}: {nearest(alg, ALGORITHMS)}")

@@ -45,7 +45,9 @@ def reproduce(
     benchmark: Annotated[list[str] | None, repeatable("--benchmark", metavar="NAME", help="Only this one")] = None,
     method: Annotated[list[str] | None, repeatable("--method", metavar="NAME", help="Only this row of tables")] = None,
     beams: Annotated[int | None, typer.Option(metavar="K", min=1, help="Another K of the search.")] = None,
-    temperature: Annotated[float | None, typer.Option(metavar="τ", min=0.0, help="Another τ of all draws.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(metavar="τ", min=0.0, help="Another τ of the search, AR and votes.")
+    ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="table-1: also choose K and τ, on untested problems.")] = False,
     seeds: Annotated[int | None, typer.Option(metavar="N", min=1, help="Seeds of every method that draws.")] = None,
     samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Draws for pass@k.")] = None,

@@ -14,11 +14,10 @@ from unmask.experiments.setup import Setup
 
 BENCHMARK = "Countdown"
 LENGTH = 128  # of the paper
-BEAMS = 5
 
 
 def parts(setup: Setup) -> list[Part]:
-    tau, beams = setup.temperature, min(BEAMS, setup.most_beams)
+    tau, beams = setup.temperature, min(setup.fixed_beams, setup.most_beams)
     methods = [
         Method("sampled", f"K=1, τ={tau}", f"ots(beams=1, temperature={tau})"),
         Method("ots", f"K={beams}, τ={tau}", f"ots(beams={beams}, temperature={tau})"),

@@ -25,7 +25,7 @@ class Setup:
     benchmarks: tuple[str, ...] = BENCHMARKS  # that are run
     methods: tuple[str, ...] = ()  # table rows that are run; empty: all
     beams: int = 4  # K
-    table_2_beams: int = 5  # K of the search in Table 2
+    fixed_beams: int = 5  # K where the paper has 5: Tables 2 and S2
     most_beams: int = 16  # where an experiment varies K
     votes: int = 5  # samples that cost about as much as a search
     ar_votes: int = 3  # left-to-right samples, which cost twice as much
@@ -123,7 +123,7 @@ def setup_for(
     """The embedded model has its own; every other model gets the paper's."""
     setup = replace(TINY, grid=grid) if model == TINY.model else replace(PUBLISHED, model=model, grid=grid)
     if beams is not None:
-        setup = replace(setup, beams=beams, table_2_beams=beams, **_matched(beams))
+        setup = replace(setup, beams=beams, fixed_beams=beams, **_matched(beams))
     if temperature is not None:
         setup = replace(setup, temperature=temperature, vote_temperature=temperature)
     if seeds is not None:

@@ -16,7 +16,7 @@ BEAMS = 3  # of the paper, for order search and token search
 
 
 def parts(setup: Setup) -> list[Part]:
-    beams = min(setup.table_2_beams, setup.most_beams)
+    beams = min(setup.fixed_beams, setup.most_beams)
     methods = [
         Method("token-search", "Token search", f"token-search(beams={BEAMS})"),
         Method("order-search", "Order search", f"order-search(beams={BEAMS})"),

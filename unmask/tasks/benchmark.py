@@ -71,8 +71,11 @@ class Benchmark(Task):
     prompts: str | None = None  # a JSON file with another wording
 
     def messages(self, problem: Problem) -> list[dict[str, str]]:
-        wording = load_wording(self.prompts, task.name(self)) if self.prompts else self.wording
-        return wording.messages({**problem.data, "question": problem.question})
+        return self.chosen_wording().messages({**problem.data, "question": problem.question})
+
+    def chosen_wording(self) -> Wording:
+        """The prompts file's, where there is one; raises if the file lacks it."""
+        return load_wording(self.prompts, task.name(self)) if self.prompts else self.wording
 
 
 def grade_of(right: bool, answer: str | None, note: str = "another answer") -> Grade:
