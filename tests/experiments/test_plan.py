@@ -145,3 +145,20 @@ def test_the_grid_is_disclosed_for_every_benchmark_of_the_table(model: str):
     tried = {(cell.beams, cell.temperature) for cell in others}
     assert tried == {(k, t) for k in (3, 5, 8) for t in (0.2, 0.4, 0.6, 0.8, 1.0)}
     assert {cell.problems for cell in others} == {256}
+
+
+def test_seeds_are_of_methods_that_draw():
+    setup = setup_for("tiny", seeds=3)
+    seeds = {cell.method: cell.seeds for cell in plan(find("table-2"), setup, "cuda")}
+    assert seeds == {"Token search": ONE, "Order search": ONE, "Order-Token Search": THREE}
+    assert {cell.draws for cell in plan(find("pass-at-k"), setup, "cuda")} == {64}
+    assert len(find("case-study").parts(setup)) == 1
+    table = {cell.method: cell.seeds for cell in plan(find("table-1"), setup, "cuda")}
+    assert {method for method, each in table.items() if each == ONE} == {"Low-confidence"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_case_study_is_a_share_over_32_seeds(model: str):
+    path, search = cells("case-study", model)
+    assert (path.length, path.problems, path.draws, path.beams, path.temperature) == (128, 1, 32, 1, 0.0)
+    assert (search.length, search.problems, search.draws, search.beams, search.temperature) == (128, 1, 32, 5, 0.4)

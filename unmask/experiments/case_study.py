@@ -29,8 +29,9 @@ WIDTH = 120  # of the tree as text, in characters
 
 
 def parts(setup: Setup) -> list[Part]:
+    setup = replace(setup, search_seeds=(0,))  # one part
     parts = single_parts(setup, [BENCHMARK], LENGTH, lambda _: pick(setup, "low-confidence", "ots"))
-    return [replace(part, limit=1) for part in parts]
+    return [replace(part, limit=1, seeds=tuple(range(SEEDS))) for part in parts]
 
 
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from unmask.core import decoder
+from unmask.decoders import Random
 from unmask.errors import UnmaskError, nearest
 from unmask.experiments.setup import Setup
 from unmask.report.gather import grouped
@@ -103,22 +105,28 @@ def single_parts(
     methods: Callable[[int], Iterable[Method]],
     samples: int = 1,
 ) -> list[Part]:
-    """A part per benchmark at one length, the paper's unless the setup has its own, with few problems."""
-    lengths = {benchmark: setup.at(benchmark, published) for benchmark in setup.chosen(*benchmarks)}
-    kind = "drawn" if samples > 1 else ""
-    return [
-        Part.of(
-            setup,
-            benchmark,
-            kind,
-            methods(length),
-            [length],
-            limit=setup.few,
-            samples=samples,
-            seeds=setup.search_seeds,
-        )
-        for benchmark, length in lengths.items()
-    ]
+    """Parts at one length, the paper's unless the setup has its own, with few problems.
+
+    One per benchmark; with several seeds, methods that draw nothing are apart, and run once.
+    """
+    parts, kind = [], "drawn" if samples > 1 else ""
+    seeds = (0,) if samples > 1 else setup.search_seeds
+    for benchmark in setup.chosen(*benchmarks):
+        length = setup.at(benchmark, published)
+        several = grouped(methods(length), lambda method: "fixed" if len(seeds) > 1 and not draws(method) else kind)
+        for name, members in several.items():
+            under = (0,) if name == "fixed" else seeds
+            parts.append(
+                Part.of(setup, benchmark, name, members, [length], limit=setup.few, samples=samples, seeds=under)
+            )
+    return parts
+
+
+def draws(method: Method) -> bool:
+    """Whether its answers depend on the seed."""
+    chosen = decoder.make(method.spec)
+    inner = getattr(chosen, "inner", chosen)
+    return getattr(inner, "temperature", 0.0) > 0 or isinstance(inner, Random)
 
 
 def selected(setup: Setup, methods: Iterable[Method]) -> list[Method]:
