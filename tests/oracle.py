@@ -60,6 +60,7 @@ ELSEWHERE = {
     "repair": "tests/decoders/test_repair.py",
     "best-of": "tests/decoders/test_repeat.py",
     "search": "tests/decoders/test_deviations.py",
+    "dream": "tests/api/test_dream.py",
 }
 
 
@@ -70,6 +71,7 @@ def plain_settings(made: Decoder) -> dict[str, Any]:
         settings["likelihood"] = plain_likelihood(settings["likelihood"])
     assert settings.pop("draws", None) is None  # ours; tested by themselves
     assert not settings.pop("distinct", False)
+    assert settings.pop("answer", "score") == "score"
     return settings
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from unmask.experiments import EXPERIMENTS, Experiment
 from unmask.experiments.archive import read_packed
+from unmask.experiments.circumstances import settings_run
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import SIGNS, Findings
 from unmask.report.formats import escape, table_markdown
@@ -77,9 +78,9 @@ def _link(file: str) -> str:
 
 
 def _circumstances(evidence: Evidence) -> str:
-    """Model, machine, precision, seeds and cost."""
+    """Model, settings, machine, precision, seeds and cost, all of them as recorded."""
     setup, runs = evidence.setup, list(evidence.runs.values())
-    words = [f"Model `{setup.model}`, K = {setup.beams}, τ = {setup.temperature} (votes {setup.vote_temperature})"]
+    words = [f"Model `{setup.model}`; {settings_run(evidence)}"]
     if runs:
         spec, machine = runs[0].spec, runs[0].head["machine"]
         device = machine["gpu"] if spec["device"] == "cuda" else machine["platform"]

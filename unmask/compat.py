@@ -1,22 +1,29 @@
-"""LLaDA's `generate` by its own argument names, for code that already calls it (docs/from-llada.md).
+"""LLaDA's `generate` and Dream's `diffusion_generate` by their own argument names, for code that already calls them.
 
-    from unmask.compat import generate
+    from unmask.compat import diffusion_generate, generate
     out = generate(model, input_ids, steps=128, gen_length=128, block_length=32)
+    out = diffusion_generate(model, input_ids, max_new_tokens=128, steps=128, alg="entropy")
 
-Greedy tokens are the published loop's; draws at a temperature come from addressed noise, so `seed` decides them.
+Greedy tokens are the published loops'; draws come from addressed noise, so `seed` decides them. See docs/from-llada.md
+and docs/from-dream.md.
 """
 
 from __future__ import annotations
 
+import inspect
+import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from unmask.core import Canvas, Decoder, Denoiser, decode
+from unmask.core import Adapter, Canvas, Decoder, Denoiser, Frame, decode
 from unmask.core.shapes import Int
-from unmask.decoders import LowConfidence, Random
+from unmask.decoders import Dream, LowConfidence, Random
+from unmask.decoders.dream import ALGORITHMS
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
 from unmask.models.guidance import Guided
@@ -24,7 +31,10 @@ from unmask.models.hf import UNKNOWN, LoadedModule
 from unmask.models.suppress import Late, Suppressed
 
 MASK, EOS, EOT = 126336, 126081, 126348  # of LLaDA-8B, as in the published function; a Model has its own
+END_OF_TEXT = "<|endoftext|>"
+DREAM_MASK = 151666  # of Dream-v0-7B
 REMASKING: dict[str, Callable[..., Decoder]] = {"low_confidence": LowConfidence, "random": Random}
+log = logging.getLogger("unmask")
 
 
 def generate(
@@ -50,7 +60,7 @@ def generate(
         raise UnmaskError("confidence_eos_eot_inf changes nothing in random order: use remasking='low_confidence'")
     if cfg_scale < 0:
         raise UnmaskError(f"cfg_scale={cfg_scale} does not work: choose 0 (none) or more")
-    denoiser, never, late = _parts(model, mask_id)
+    denoiser, (never, late) = _denoiser(model, mask_id, MASK, shifted=False), _ends(model)
     decoder = REMASKING[remasking](block=block_length, steps=min(steps, gen_length), temperature=temperature)
 
     def adapt(metered: Denoiser, canvas: Canvas) -> Denoiser:
@@ -60,24 +70,112 @@ def generate(
             metered = Suppressed(metered, never)
         return Late(metered, late) if confidence_eos_eot_inf else metered
 
+    return _decoded(decoder, denoiser, prompt, attention_mask, gen_length, seed, adapt)
+
+
+@dataclass(frozen=True)
+class DiffusionOutput:
+    sequences: Int[Tensor, "row pos"]  # prompts and answers
+    history: list[Tensor] | None = None  # the sequences after each step, if asked for
+
+
+def diffusion_generate(
+    model: Model | Callable[..., Any],
+    inputs: Int[Tensor, "row prompt"],
+    attention_mask: Int[Tensor, "row prompt"] | None = None,
+    max_new_tokens: int | None = None,
+    max_length: int = 20,
+    steps: int = 512,
+    temperature: float = 0.0,
+    top_p: float | None = None,
+    top_k: int | None = None,
+    alg: str = "origin",
+    alg_temp: float | None = None,
+    eps: float = 1e-3,
+    output_history: bool = False,
+    return_dict_in_generate: bool = False,
+    mask_token_id: int | None = None,
+    *,
+    seed: int = 0,
+    **unknown: Any,
+) -> Int[Tensor, "row pos"] | DiffusionOutput:
+    """Prompts and answers as token ids, one row per prompt. A module's logits are shifted, as Dream's are."""
+    if unknown:
+        name, known = next(iter(unknown)), [*inspect.signature(diffusion_generate).parameters][1:-1]
+        raise UnmaskError(f"diffusion_generate has no argument {name!r} here: {nearest(name, known)}")
+    if alg not in ALGORITHMS:
+        raise UnmaskError(f"unknown alg {alg!r}: {nearest(alg, ALGORITHMS)}")
+    if top_k is None:
+        _say_top_k()
+    length = max_length - inputs.shape[-1] if max_new_tokens is None else max_new_tokens
+    if length < 1:
+        raise UnmaskError(f"there is no room for an answer in {length} positions: give max_new_tokens=1 or more")
+    narrow = {"top_p": 1.0 if top_p is None else float(top_p), "top_k": top_k or 0}
+    decoder = Dream(alg, steps, float(temperature), **narrow, alg_temp=float(alg_temp or 0.0), eps=eps)  # type: ignore[arg-type]
+    denoiser = _denoiser(model, mask_token_id, DREAM_MASK, shifted=True)
+    history: list[Tensor] | None = [] if output_history else None
+    sequences = _decoded(decoder, denoiser, inputs, attention_mask, length, seed, history=history)
+    return DiffusionOutput(sequences, history) if return_dict_in_generate else sequences
+
+
+@cache
+def _say_top_k() -> None:
+    log.warning(
+        "top_k is not given, so all tokens are candidates; transformers hands Dream's own function top_k=50 unasked: "
+        "give top_k=50 for the same candidates, or top_k=0 to say that you want all"
+    )
+
+
+def _decoded(
+    decoder: Decoder,
+    denoiser: Denoiser,
+    prompt: Tensor,
+    attention_mask: Tensor | None,
+    length: int,
+    seed: int,
+    adapt: Adapter | None = None,
+    history: list[Tensor] | None = None,
+) -> Tensor:
+    """Prompts and answers, padding as it was given; `history` gets the same after each step."""
     rows = _unpadded(prompt, attention_mask)
-    canvas = Canvas.blank(rows, gen_length, denoiser.mask_id, infill=True, device=denoiser.device, dtype=denoiser.dtype)
-    decoded = decode(decoder, denoiser, canvas, seed, adapt=adapt)
-    written = torch.cat([result.canvas.tokens for result in decoded]).to(denoiser.device)
-    given = torch.arange(canvas.width, device=written.device) < canvas.pad[:, None]
-    padding = torch.nn.functional.pad(prompt.to(written.device), (0, gen_length))[:, -canvas.width :]
-    return torch.cat([prompt.to(written.device)[:, : -canvas.start], torch.where(given, padding, written)], dim=1)
+    canvas = Canvas.blank(rows, length, denoiser.mask_id, infill=True, device=denoiser.device, dtype=denoiser.dtype)
+    given = torch.arange(canvas.width, device=denoiser.device) < canvas.pad[:, None]
+    prompt = prompt.to(denoiser.device)
+    padding = torch.nn.functional.pad(prompt, (0, length))[:, -canvas.width :]
+
+    def whole(tokens: Tensor) -> Tensor:
+        return torch.cat([prompt[:, : -canvas.start], torch.where(given, padding, tokens)], dim=1)
+
+    snapshots: dict[int, Tensor] = {}
+
+    def watch(numbers: list[int], frame: Frame) -> None:
+        snapshots.setdefault(frame.step, canvas.tokens.clone())[numbers] = frame.canvas.tokens
+
+    keep = history is not None
+    decoded = decode(decoder, denoiser, canvas, seed, adapt=adapt, watch=watch if keep else None)
+    if history is not None:
+        history += [whole(snapshots[step]) for step in sorted(snapshots)]
+    return whole(torch.cat([result.canvas.tokens for result in decoded]).to(denoiser.device))
 
 
-def _parts(model: Model | Callable[..., Any], mask_id: int | None) -> tuple[Denoiser, Sequence[int], Sequence[int]]:
-    """The denoiser, the tokens `logits_eos_inf` forbids, and those `confidence_eos_eot_inf` puts last."""
+def _denoiser(model: Model | Callable[..., Any], mask_id: int | None, published: int, shifted: bool) -> Denoiser:
+    """A model's own; of a module, whose mask is the published model's unless given, one that is made here."""
     if not isinstance(model, Model):
-        return LoadedModule(model, MASK if mask_id is None else mask_id, UNKNOWN), [EOS], [EOS, EOT]
+        return LoadedModule(model, published if mask_id is None else mask_id, UNKNOWN, shifted)
     if mask_id not in (None, model.denoiser.mask_id):
         raise UnmaskError(
             f"mask_id={mask_id} is not the mask of {model.name}: leave it out, or give {model.denoiser.mask_id}"
         )
-    return model.denoiser, sorted(model.eos), sorted(model.eos)
+    return model.denoiser
+
+
+def _ends(model: Model | Callable[..., Any]) -> tuple[Sequence[int], Sequence[int]]:
+    """End-of-text alone, which `logits_eos_inf` forbids; and all ends, which `confidence_eos_eot_inf` puts last."""
+    if not isinstance(model, Model):
+        return [EOS], [EOS, EOT]
+    ends = sorted(model.eos)
+    text = [end for end in ends if len(ends) > 1 and model.text.decode([end]) == END_OF_TEXT]
+    return text or ends, ends
 
 
 def _unpadded(prompt: Tensor, attention_mask: Tensor | None) -> list[list[int]]:

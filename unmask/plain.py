@@ -141,10 +141,13 @@ def order_token_search(
     spans = blocks(x, mask_id, block)
     branches: list[list[Beam]] = []
     rows = [Beam(x, child(noise, i, 0), (0.0,) * len(spans)) for i in range(beams)]  # 2: K identical beams
-    for number, b, here, quota, last in plan(x, mask_id, block, steps):  # 3
+    timetable = list(plan(x, mask_id, block, steps))
+    for number, b, here, quota, last in timetable:  # 3
         states = torch.stack([row.x for row in rows])
         ls = torch.cat([logits(forward, part, mask_id) for part in states.split(rows_at_once)])  # 4
-        search = last or (interval is not None and number % interval == 0)  # 5
+        sparse = interval is not None and interval > sum(step[1] == b for step in timetable)
+        end = last and (not sparse or number == len(timetable))
+        search = end or (interval is not None and number % interval == 0)  # 5
         candidates: list[Beam] = []  # 6
         for parent, (row, l) in enumerate(zip(rows, ls, strict=True)):  # 7, 23
             draws = range(beams if search else 1)  # 9; 24 and 25 are 10 and 11 once

@@ -40,6 +40,7 @@ EXAMPLES: dict[str, list[str]] = {
         "search(budget=9, width=2, sure=0.6, plausible=0.2, block=3)",
         "search(budget=40, width=3, sure=1, plausible=0.001, likelihood=leave-out(group=2))",
     ],
+    "dream": ["dream(alg=entropy, steps=5)", "dream(temperature=0.8, alg_temp=0.5, top_p=0.9)"],
     "repair": [
         "repair(inner=adaptive(sure=0.5, temperature=1), rounds=3)",
         "repair(inner=random(temperature=1.0), share=0.5, likelihood=leave-out(group=2))",

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+import unmask
 from tests.decoders.problems import LIKELIHOODS, Case, searches
 from unmask.core import Branch, Canvas, Denoiser, decode, decoder, stream
 from unmask.core.schedule import Schedule
@@ -210,3 +211,15 @@ def test_where_the_likeliest_prefixes_lead_to_the_mode_many_beams_find_it():
     made = decoder.make("ots(beams=16, block=1, likelihood=future-masked, temperature=1000)")
     (result,) = decode(made, joint, canvas)
     assert result.canvas.tokens[0].tolist() == [1, *mode]
+
+
+def test_the_final_beams_may_vote():
+    model = unmask.load("toy-chain")
+    search = "ots(beams=5, block=2, temperature=2, answer={})"
+    for seed in range(4):
+        best = unmask.generate(model, "ab", decoder=search.format("score"), length=4, seed=seed)
+        vote = unmask.generate(model, "ab", decoder=search.format("majority"), length=4, seed=seed)
+        texts = [row.text for row in vote.rows]
+        assert texts == [row.text for row in best.rows]
+        assert best.score == max(row.score for row in best.rows)
+        assert vote.text == max(texts, key=texts.count)

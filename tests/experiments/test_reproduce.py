@@ -20,7 +20,7 @@ from unmask.experiments.estimate import plan, totals
 from unmask.experiments.experiment import Findings
 from unmask.experiments.reproduction import reproduce, write_results
 from unmask.experiments.runner import Runner
-from unmask.experiments.setup import BENCHMARKS, TINY, Setup
+from unmask.experiments.setup import BENCHMARKS, TINY, Setup, setup_for
 from unmask.models.random_weights import random_folder
 from unmask.runs.engines import Local
 from unmask.runs.placement import Placement
@@ -149,3 +149,21 @@ def test_bad_input_gets_one_sentence(monkeypatch, capsys):
     code, _, err = run(monkeypatch, capsys)
     assert (code, err.count("\n")) == (2, 1)
     assert "name experiments or give --all" in err
+
+
+def test_a_wording_that_is_missing_is_refused_before_anything_runs(model: str, tmp_path: Path, data: Path):  # noqa: F811
+    prompts = tmp_path / "prompts.json"
+    prompts.write_text('{"gsm8k": {"system": "S"}}')
+    setup = setup_for(model, limit=1, lengths=[8], benchmarks=["GSM8K", "Countdown"], methods=["low-confidence"])
+    runner = Runner(Local(), Placement("cpu"), prompts=str(prompts))
+    with pytest.raises(UnmaskError, match="no wording of 'countdown-d1'"):
+        reproduce(find("table-1"), setup, tmp_path / "out", runner, "unmask reproduce")
+    assert not list((tmp_path / "out").glob("*/records.jsonl"))
+    prompts = tmp_path / "both.json"
+    prompts.write_text('{"gsm8k": {"system": "SYSTEM"}, "countdown-d1": {"system": "TASK"}}')
+    runner = replace(runner, prompts=str(prompts))
+    evidence = reproduce(find("table-1"), setup, tmp_path / "whole", runner, "unmask reproduce")
+    prompts_seen = [run.records[0].prompt for run in evidence.runs.values()]
+    assert sorted("TASK" in prompt for prompt in prompts_seen) == [False, True]
+    with pytest.raises(UnmaskError, match="--prompts changes nothing in countdown"):
+        reproduce(find("first-cell"), setup_for("tiny", limit=1), tmp_path / "tiny", runner, "unmask reproduce")

@@ -28,7 +28,7 @@ def test_the_python_of_the_runs_page_runs(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_arithmetic_of_the_cluster_page_is_what_the_decoders_say(capsys: pytest.CaptureFixture[str]):
     (block,) = blocks("cluster.md")
     exec(block, {})
-    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "422.0,", "both", "models", "844"]
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "583.4,", "both", "models", "1167"]
 
 
 def test_every_field_has_its_sentence(model: str, out: Path):

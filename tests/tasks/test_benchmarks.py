@@ -266,9 +266,9 @@ def test_without_math_verify_the_refusal_names_the_extra(monkeypatch: pytest.Mon
     [
         ("\\boxed{30+93-100}", True, True),
         ("\\boxed{30 + 93 - 100 = 23}", True, True),
-        ("<answer>(30+93)-100</answer>", True, True),
+        ("<answer>(30+93)-100</answer>", True, False),
         ("\\boxed{100-30} <answer>30+93-100</answer>", False, False),
-        ("\\boxed{} <answer>30+93-100</answer>", True, True),
+        ("\\boxed{} <answer>30+93-100</answer>", True, False),
         ("<answer>30+93-100</answer> \\boxed{93-(100-30)}", True, True),
         ("\\boxed{-100+30+93}", False, True),
         ("\\boxed{30+93-100-0}", False, False),

@@ -159,6 +159,18 @@ def test_a_prompts_file_swaps_the_wording(tmp_path: Path):
     assert replaced == [{"role": "user", "content": content}]
 
 
+def test_one_prompts_file_holds_the_wording_of_every_task(tmp_path: Path):
+    file = tmp_path / "prompts.json"
+    wordings = {name: {"system": f"S {name}", "prefill": ""} for name in ("gsm8k", "countdown-d1")}
+    file.write_text(json.dumps(wordings))
+    problem = next(iter(task.make("countdown").problems()))
+    for name in wordings:
+        (message,) = task.make(name, prompts=str(file)).messages(problem)
+        assert message["content"] == f"S {name}\n\n{problem.question}"
+    with pytest.raises(UnmaskError, match="no wording of 'math500': it has gsm8k, countdown-d1"):
+        task.make("math500", prompts=str(file)).messages(problem)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -16,7 +16,7 @@ from unmask.cli.run_options import one_of, repeatable
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, Experiment, find, reproduction
 from unmask.experiments.archive import pack_folder
-from unmask.experiments.estimate import duration, plan, totals
+from unmask.experiments.estimate import PlannedCell, duration, plan, totals
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup, setup_for
 from unmask.report import formats
@@ -46,7 +46,12 @@ def reproduce(
     length: Annotated[list[int] | None, repeatable("--length", "-l", metavar="N", help="Other lengths")] = None,
     benchmark: Annotated[list[str] | None, repeatable("--benchmark", metavar="NAME", help="Only this one")] = None,
     method: Annotated[list[str] | None, repeatable("--method", metavar="NAME", help="Only this row of tables")] = None,
+    beams: Annotated[int | None, typer.Option(metavar="K", min=1, help="Another K of the search.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(metavar="τ", min=0.0, help="Another τ of the search, AR and votes.")
+    ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="table-1: also choose K and τ, on untested problems.")] = False,
+    seeds: Annotated[int | None, typer.Option(metavar="N", min=1, help="Seeds of every method that draws.")] = None,
     samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Draws for pass@k.")] = None,
     compact: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also pack each experiment's records, without texts, in a file.")
@@ -73,12 +78,13 @@ def reproduce(
     """
     experiments = _experiments(names or [], all_)
     lists: dict[str, Any] = {"lengths": length, "benchmarks": benchmark, "methods": method}
-    setup = setup_for(model, quick=quick, limit=limit, samples=samples, grid=grid, **lists)
+    numbers: dict[str, Any] = {"samples": samples, "beams": beams, "temperature": temperature, "seeds": seeds}
+    setup = setup_for(model, quick=quick, limit=limit, grid=grid, **lists, **numbers)
     if data_ is not None:
         data.use(data_)
     chosen = Placement(**placement)
     if plan_:
-        _show_plan(experiments, setup, chosen.chosen_device, json)
+        _show_plan(experiments, setup, chosen.chosen_device, prompts, json)
         return
     allowed = {"prompts": prompts, "allow_code": allow_code, "sandbox": one_of(Confinement, "--sandbox", sandbox)}
     local = engine == "local"
@@ -124,18 +130,21 @@ def command() -> str:
     return shlex.join(["unmask", *kept])
 
 
-def _show_plan(experiments: list[Experiment], setup: Setup, device: str, as_json: bool) -> None:
-    cells = [cell for experiment in experiments for cell in plan(experiment, setup, device)]
+def _show_plan(experiments: list[Experiment], setup: Setup, device: str, prompts: str | None, as_json: bool) -> None:
+    cells = [cell for experiment in experiments for cell in plan(experiment, setup, device, prompts)]
     total = totals(cells)
     if as_json:
         print_json({"device": device, "cells": list(map(asdict, cells)), **total})
         return
-    head = ("experiment", "benchmark", "method", "length", "problems", "draws", "rows", "time")
-    body = []
-    for cell in cells:
-        counts = (str(cell.length), str(cell.problems), str(cell.draws), f"{cell.rows:,}", duration(cell.hours))
-        body.append((cell.experiment, cell.benchmark, cell.method, *counts))
+    head = ("experiment", "benchmark", "task", "method", "L", "K", "τ", "block", "steps", "n", "wording", "metric")
+    head += ("seeds", "problems", "draws", "rows", "time")
     title = f"{len(cells)} cells, {total['rows']:,} rows, about {duration(total['hours'])} of one {device} device"
     note = "An upper bound: identical rows of a problem are computed once."
-    table = Table.of("timing", title, head, body, [note])
-    formats.terminal([table])
+    formats.terminal([Table.of("timing", title, head, list(map(_planned, cells)), [note])])
+
+
+def _planned(cell: PlannedCell) -> tuple[str, ...]:
+    numbers = (cell.length, cell.beams, cell.temperature, cell.block or "–", cell.steps or "–", cell.votes)
+    rules = (cell.wording, cell.metric, " ".join(map(str, cell.seeds)))
+    counts = (str(cell.problems), str(cell.draws), f"{cell.rows:,}", duration(cell.hours))
+    return (cell.experiment, cell.benchmark, cell.task, cell.method, *map(str, numbers), *rules, *counts)

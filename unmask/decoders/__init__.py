@@ -1,6 +1,7 @@
 """Decoders: one algorithm per file. Importing this package registers them."""
 
 from unmask.decoders.adaptive import Adaptive
+from unmask.decoders.dream import Dream
 from unmask.decoders.order_token_search import OrderTokenSearch
 from unmask.decoders.path import Entropy, LeftToRight, LowConfidence, Margin, Random
 from unmask.decoders.repair import Repair
@@ -13,6 +14,7 @@ __all__ = [
     "Adaptive",
     "BestFirstSearch",
     "BestOf",
+    "Dream",
     "Entropy",
     "LeftToRight",
     "LowConfidence",

@@ -4,13 +4,15 @@ K beams are denoised alone by low-confidence remasking with tempered draws. At a
 completions from its one forward; each candidate's block is masked inside its completion and predicted again, and the
 K candidates with the highest total live on. Numbers in comments are the lines of Algorithm 1 as printed, `end` lines
 counted; all beams of all problems are rows of one batch, so its loops over beams (7, 23) and draws (9) are single
-operations here. Line 1 is the fields; 6 and the `end` lines need no code. `draws`, `distinct` and `sure` are ours.
+operations here. Line 1 is the fields; 6 and the `end` lines need no code. `draws`, `distinct`, `sure` and `answer` are
+ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import torch
 
@@ -30,12 +32,16 @@ class OrderTokenSearch:
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     steps: int | None = None  # in all; half the masks, or all of them for block 1
     temperature: float = 0.4
-    interval: int | None = None  # N: also search at every N-th step; always at the last of each block
+    interval: int | None = (
+        None  # N: search at every N-th step, and, unless a block has fewer, at the last of each block
+    )
     likelihood: Likelihood = field(default_factory=Block)  # what is hidden and predicted again to score a candidate
     samples: int = 1  # M: completions over which a candidate's score is averaged
     sure: float | None = None  # approximate: also write draws of at least this probability
     draws: int | None = field(default=None, metadata={ADDED: True})  # completions of each beam, where not K
     distinct: bool = field(default=False, metadata={ADDED: True})  # of equal candidates only one may live on
+
+    answer: Literal["score", "majority"] = field(default="score", metadata={ADDED: True})  # how a final beam is chosen
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
@@ -55,7 +61,7 @@ class OrderTokenSearch:
         rows = rows.with_scores(rows.canvas.logp.new_zeros(len(rows), schedule.blocks))  # s[0:b-1] = 0
         for step in schedule:  # 3
             rows = rows.enter(step.span)  # 8: the block of the step
-            if self._searches(step):  # 5; also at the end of a block whatever N is: none stays unscored
+            if self._searches(step, schedule):  # 5; also at the end of a block, so that none stays unscored
                 rows, frame = self._search(rows, step)
                 yield frame
             elif self.sure is None:  # 22
@@ -100,7 +106,7 @@ class OrderTokenSearch:
 
     @property
     def choice(self) -> str:
-        return "score"
+        return self.answer
 
     def resolved(self, length: int) -> OrderTokenSearch:
         schedule = Schedule.plan(length, self.block, self.steps)
@@ -108,8 +114,11 @@ class OrderTokenSearch:
 
     def rows(self, length: int) -> int:
         schedule = Schedule.plan(length, self.block, self.steps)
-        forwards = sum(self.likelihood.forwards(step.span) for step in schedule if self._searches(step))
+        forwards = sum(self.likelihood.forwards(step.span) for step in schedule if self._searches(step, schedule))
         return schedule.steps * self.beams + forwards * self.samples * self.beams * (self.draws or self.beams)
 
-    def _searches(self, step: Step) -> bool:
-        return step.last or (self.interval is not None and step.number % self.interval == 0)
+    def _searches(self, step: Step, schedule: Schedule) -> bool:
+        """An interval longer than a block's steps searches less often than every block."""
+        due = self.interval is not None and step.number % self.interval == 0
+        sparse = self.interval is not None and self.interval > len(schedule.quotas[step.block])
+        return due or (step.last and (not sparse or step.number == schedule.steps))

@@ -6,10 +6,12 @@ from unmask.experiments import (
     block_size,
     case_study,
     figure_1d,
+    first_cell,
     frontier,
     nfe_scaling,
     pass_at_k,
     score_quality,
+    search_settings,
     table_1,
     table_2,
     table_s3,
@@ -19,8 +21,9 @@ from unmask.experiments import (
 from unmask.experiments.experiment import Experiment
 
 PAPER = (table_1, figure_1d, table_2, pass_at_k, nfe_scaling, wall_time, temperature, block_size, table_s3, case_study)
-OURS = (frontier, score_quality, approximations)
-EXPERIMENTS: dict[str, Experiment] = {each.EXPERIMENT.name: each.EXPERIMENT for each in (*PAPER, *OURS)}
+FIRST = (first_cell,)
+OURS = (frontier, search_settings, score_quality, approximations)
+EXPERIMENTS: dict[str, Experiment] = {each.EXPERIMENT.name: each.EXPERIMENT for each in (*FIRST, *PAPER, *OURS)}
 
 
 def find(name: str) -> Experiment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, at_most_below
@@ -41,7 +42,8 @@ def parts(setup: Setup) -> list[Part]:
         for method in methods:
             cache, _, early_end = KINDS[method.name]
             approximation = {"cache": cache, "early_end": early_end}
-            parts.append(Part.of(setup, benchmark, method.name, [method], [length], limit=setup.limit, **approximation))
+            more: dict[str, Any] = {"limit": setup.limit, "seeds": setup.search_seeds, **approximation}
+            parts.append(Part.of(setup, benchmark, method.name, [method], [length], **more))
     return parts
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from unmask.core import decoder
+from unmask.decoders import Random
 from unmask.errors import UnmaskError, nearest
 from unmask.experiments.setup import Setup
 from unmask.report.gather import grouped
@@ -14,6 +16,8 @@ TEN = (  # the rows of Table 1, in its order
     *("low-confidence", "low-confidence-vote", "random", "random-vote", "ar", "ar-vote", "ar-beam"),
     *("ots-all-blocks", "ots-future-masked", "ots"),
 )
+AVERAGED, DETERMINISTIC = ("random", "ar"), ("low-confidence",)
+APART = (*AVERAGED, *DETERMINISTIC, "ar-beam")  # rows with seeds or problems of their own
 ABLATIONS = ("ots-all-blocks", "ots-future-masked")
 
 
@@ -56,7 +60,7 @@ class Part:
 
 
 def ten(setup: Setup) -> list[Method]:
-    """The methods of Table 1. Single paths take the likeliest token; a vote draws its samples, or all would agree."""
+    """The methods of Table 1. Low-confidence and random take the likeliest token; AR and votes draw."""
     search = f"beams={setup.beams}, temperature={setup.temperature}"
     drawn, n = f"temperature={setup.vote_temperature}", setup.votes
     methods = {
@@ -64,7 +68,7 @@ def ten(setup: Setup) -> list[Method]:
         "low-confidence-vote": ("Low-confidence + vote", f"vote(n={n}, inner=low-confidence({drawn}))"),
         "random": ("Random", "random"),
         "random-vote": ("Random + vote", f"vote(n={n}, inner=random({drawn}))"),
-        "ar": ("AR", "left-to-right(block=1)"),
+        "ar": ("AR", f"left-to-right(block=1, {drawn})"),
         "ar-vote": ("AR + vote", f"vote(n={setup.ar_votes}, inner=left-to-right(block=1, {drawn}))"),
         "ar-beam": ("AR + beam search", f"ots({search}, block=1)"),
         "ots-all-blocks": ("OTS, all blocks", f"ots({search}, likelihood=all-blocks)"),
@@ -82,15 +86,13 @@ def pick(setup: Setup, *names: str) -> list[Method]:
 def table_parts(
     setup: Setup, benchmarks: Sequence[str], methods: Sequence[Method], lengths: tuple[int, ...] = ()
 ) -> list[Part]:
-    """Random order is averaged over seeds. AR with beam search, which is expensive, gets fewer problems if so set."""
+    """Random order and AR are averaged over seeds. AR with beam search, which is expensive, may get fewer problems."""
     parts = []
-    kinds = grouped(
-        selected(setup, methods), lambda method: method.name if method.name in ("random", "ar-beam") else ""
-    )
+    kinds = grouped(selected(setup, methods), lambda method: method.name if method.name in APART else "")
     for benchmark in setup.chosen(*benchmarks):
         for kind, members in kinds.items():
             limit = setup.few if kind == "ar-beam" and setup.few is not None else setup.limit
-            seeds = setup.seeds if kind == "random" else (0,)
+            seeds = setup.seeds if kind in AVERAGED else (0,) if kind in DETERMINISTIC else setup.search_seeds
             at = lengths or setup.table(benchmark)
             parts.append(Part.of(setup, benchmark, kind, members, at, limit=limit, seeds=seeds))
     return parts
@@ -103,13 +105,28 @@ def single_parts(
     methods: Callable[[int], Iterable[Method]],
     samples: int = 1,
 ) -> list[Part]:
-    """A part per benchmark at one length, the paper's unless the setup has its own, with few problems."""
-    lengths = {benchmark: setup.at(benchmark, published) for benchmark in setup.chosen(*benchmarks)}
-    kind = "drawn" if samples > 1 else ""
-    return [
-        Part.of(setup, benchmark, kind, methods(length), [length], limit=setup.few, samples=samples)
-        for benchmark, length in lengths.items()
-    ]
+    """Parts at one length, the paper's unless the setup has its own, with few problems.
+
+    One per benchmark; with several seeds, methods that draw nothing are apart, and run once.
+    """
+    parts, kind = [], "drawn" if samples > 1 else ""
+    seeds = (0,) if samples > 1 else setup.search_seeds
+    for benchmark in setup.chosen(*benchmarks):
+        length = setup.at(benchmark, published)
+        several = grouped(methods(length), lambda method: "fixed" if len(seeds) > 1 and not draws(method) else kind)
+        for name, members in several.items():
+            under = (0,) if name == "fixed" else seeds
+            parts.append(
+                Part.of(setup, benchmark, name, members, [length], limit=setup.few, samples=samples, seeds=under)
+            )
+    return parts
+
+
+def draws(method: Method) -> bool:
+    """Whether its answers depend on the seed."""
+    chosen = decoder.make(method.spec)
+    inner = getattr(chosen, "inner", chosen)
+    return getattr(inner, "temperature", 0.0) > 0 or isinstance(inner, Random)
 
 
 def selected(setup: Setup, methods: Iterable[Method]) -> list[Method]:

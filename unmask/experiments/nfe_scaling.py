@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from unmask.core import decoder
 from unmask.experiments.evidence import Evidence
@@ -16,7 +17,7 @@ from unmask.report.statistics import compare, mean_difference
 from unmask.report.tables import MISSING, Table
 
 BENCHMARK = "Countdown"
-LENGTH = 128  # the paper does not say
+LENGTH = 512  # the paper does not say; its figure for one beam, 16.0, is that of Table 1 at this length
 BEAMS = (1, 2, 3, 4, 5, 6)
 SAMPLED = {"ar": "AR + vote", "random": "Random + vote", "low-confidence": "Low-confidence + vote"}
 Sweeps = dict[str, dict[int, Result]]  # by method, then by beams or samples
@@ -83,12 +84,45 @@ def _claims(sweeps: Sweeps) -> list[Claim]:
         difference = mean_difference([compare(before.right, beams[most].right)])
         return judge(text, f"K={most} minus {name}", difference)
 
-    claims = [gain("OTS improves with beams (paper: 16.0 → 29.3)", beams[least], f"K={least}")]
+    claims = [_steady(beams), gain("OTS improves with beams (paper: 16.0 → 29.3)", beams[least], f"K={least}")]
     for label in SAMPLED.values():
         if label in sweeps:
             n = max(sweeps[label])
             claims.append(gain(f"At matched compute OTS is above {label}", sweeps[label][n], f"n={n}"))
-    return claims
+    return claims + [_diminishing(label, sweeps[label]) for label in SAMPLED.values() if label in sweeps]
+
+
+def _diminishing(label: str, votes: dict[int, Result]) -> Claim:
+    """The gain from 1 to half of the samples, minus the gain from there to all."""
+    text = f"{label} has diminishing returns: the first half of its samples gains more than the second"
+    most = max(votes)
+    if most < 8:  # a vote of two is its first sample, so that small halves say nothing
+        return Claim(text, "not asked", f"{most} samples")
+    first, half, last = (votes[n].right for n in (1, most // 2, most))
+    bend = {problem: 2 * half[problem] - first[problem] - last[problem] for problem in half}
+    difference = mean_difference([compare(dict.fromkeys(bend, 0.0), bend)])
+    shown = ", ".join(f"n={n}: {100 * (votes[n].accuracy.value or 0.0):.1f}" for n in (1, most // 2, most))
+    return judge(text, shown, difference)
+
+
+def _steady(beams: dict[int, Result]) -> Claim:
+    """By the slope over all K of each problem's results; a significant step down breaks it."""
+    text = "OTS improves steadily over all K"
+    shown = ", ".join(f"K={k}: {100 * (result.accuracy.value or 0.0):.1f}" for k, result in beams.items())
+    if len(beams) < 3:
+        return Claim(text, "not asked", shown)
+    middle = sum(beams) / len(beams)
+    spread = sum((k - middle) ** 2 for k in beams)
+    problems = set.intersection(*(set(result.right) for result in beams.values()))
+    slopes = {
+        problem: sum((k - middle) * result.right[problem] for k, result in beams.items()) / spread
+        for problem in problems
+    }
+    trend = judge(text, "points per beam", mean_difference([compare(dict.fromkeys(slopes, 0.0), slopes)]))
+    steps = [judge("", "", mean_difference([compare(one.right, two.right)])) for one, two in pairwise(beams.values())]
+    down = sum(step.outcome == "does not hold" for step in steps)
+    outcome = "does not hold" if down else trend.outcome
+    return Claim(text, outcome, f"{shown}; {trend.figures}; {down} of {len(steps)} steps significantly down")
 
 
 def _published(sweeps: Sweeps) -> dict[tuple[str, int], str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from unmask.errors import UnmaskError
 from unmask.experiments.methods import Part
 from unmask.experiments.setup import Setup
 from unmask.runs.decoding import Decoding
@@ -15,6 +16,7 @@ from unmask.runs.evaluation import Watcher, evaluate
 from unmask.runs.grid import Grid, make_grid
 from unmask.runs.placement import Placement
 from unmask.tasks import grading, task
+from unmask.tasks.benchmark import Benchmark
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,13 @@ class Runner:
     def run(self, setup: Setup, parts: Sequence[Part], folder: Path) -> None:
         """A part that cannot run is refused before the first one starts."""
         grids = {part.name: self.grid(setup, part) for part in parts}
-        for part in parts:
-            grading.ready(task.make(grids[part.name].tasks[0]))
+        tasks = [task.make(grids[part.name].tasks[0]) for part in parts]
+        benchmarks = [each for each in tasks if isinstance(each, Benchmark)]
+        if self.prompts is not None and not benchmarks:
+            raise UnmaskError(f"--prompts changes nothing in {parts[0].task}: generated tasks have one wording")
+        for each in benchmarks:
+            each.chosen_wording()
+        for each in tasks:
+            grading.ready(each)
         for name, grid in grids.items():
             evaluate(grid, folder / name, self.engine, retry=self.retry, watch=self.watch)

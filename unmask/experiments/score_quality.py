@@ -5,6 +5,7 @@ Not in the paper: it asks why pruning works where it does.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,7 @@ from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
 from unmask.report.quality import Quality, qualities, quality_plot, quality_table
 from unmask.report.statistics import FEWEST
+from unmask.report.survival import survival_table
 from unmask.runs.candidates import BATCH, Candidate, Study
 from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
@@ -28,7 +30,7 @@ INTERVAL = 1.96  # standard errors
 
 
 def parts(setup: Setup) -> list[Part]:
-    return single_parts(setup, BENCHMARKS, LENGTH, lambda _: pick(setup, "ots"))
+    return single_parts(replace(setup, search_seeds=(0,)), BENCHMARKS, LENGTH, lambda _: pick(setup, "ots"))
 
 
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
@@ -53,8 +55,10 @@ def _pack(candidate: Candidate) -> list[Any]:
 def findings(evidence: Evidence) -> Findings:
     tables, claims, plots = [], [], []
     for benchmark, candidates in evidence.measured.items():
-        measured = qualities(Candidate(*fields, text="", right=right, finished=None) for *fields, right in candidates)
+        drawn = [Candidate(*fields, text="", right=right, finished=None) for *fields, right in candidates]
+        measured = qualities(drawn)
         tables.append(quality_table(measured, f"{evidence.title(benchmark)} · right above wrong, AUC"))
+        tables.append(survival_table(drawn, f"{evidence.title(benchmark)} · problems with a right answer, %"))
         claims.append(_claim(evidence.shown(benchmark), measured))
         title = f"{evidence.setup.model} · {evidence.setup.tasks[benchmark]}"
         plots.append(quality_plot(measured, f"score-quality-{benchmark.lower()}", title))

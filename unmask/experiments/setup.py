@@ -27,14 +27,16 @@ class Setup:
     benchmarks: tuple[str, ...] = BENCHMARKS  # that are run
     methods: tuple[str, ...] = ()  # table rows that are run; empty: all
     beams: int = 4  # K
-    most_beams: int = 8  # where an experiment varies K
+    fixed_beams: int = 5  # K where the paper has 5: Tables 2 and S2
+    most_beams: int = 16  # where an experiment varies K
     votes: int = 5  # samples that cost about as much as a search
     ar_votes: int = 3  # left-to-right samples, which cost twice as much
-    seeds: tuple[int, ...] = (0, 1, 2)  # over which random order is averaged
+    seeds: tuple[int, ...] = (0, 1, 2)  # over which random order and AR are averaged
+    search_seeds: tuple[int, ...] = (0,)  # of the other methods that draw
     samples: int = 256  # draws for pass@k
     limit: int | None = None  # problems per benchmark; None: all
     few: int | None = None  # problems where each takes many draws or a search per position
-    repeats: int = 5  # problems that are timed
+    repeats: int = 32  # problems that are timed
     metric: Metric = "ours"
     grid: bool = False  # also choose K and τ, on other problems than the tested ones
     tuning: Mapping[str, str] = field(default_factory=dict)  # by benchmark, the task on which they are chosen
@@ -68,7 +70,7 @@ TINY = Setup(
     own=dict.fromkeys(BENCHMARKS, 64),
     temperature=1.0,
     vote_temperature=0.7,
-    passes=("Countdown",),
+    passes=("GSM8K", "MATH500", "HumanEval", "Countdown"),  # the paper's three, and one of ours
     samples=64,
     limit=1000,
     few=256,
@@ -93,8 +95,16 @@ PUBLISHED = Setup(
     temperature=0.4,
     vote_temperature=0.4,
     passes=("GSM8K", "MATH500", "HumanEval", "MBPP"),
+    beams=5,
+    votes=7,
+    repeats=PROBLEMS["Countdown"],
     metric="d1",
-    tuning={"GSM8K": "gsm8k(split=train)"},  # the others have only the tested problems
+    tuning={
+        "GSM8K": "gsm8k(split=train)",
+        "MATH500": "mini-math(split=train)",
+        "Countdown": "countdown-d1(split=train)",
+        "HumanEval": "mbpp(subset=train)",
+    },
 )
 
 
@@ -108,12 +118,21 @@ def setup_for(
     samples: int | None = None,
     methods: Sequence[str] | None = None,
     grid: bool = False,
+    beams: int | None = None,
+    temperature: float | None = None,
+    seeds: int | None = None,
 ) -> Setup:
     """The embedded model has its own; every other model gets the paper's."""
     check_name(model)
     if lengths and min(lengths) < 1:
         raise UnmaskError(f"length={min(lengths)} leaves nothing to write: give at least 1")
     setup = replace(TINY, grid=grid) if model == TINY.model else replace(PUBLISHED, model=model, grid=grid)
+    if beams is not None:
+        setup = replace(setup, beams=beams, fixed_beams=beams, **_matched(beams))
+    if temperature is not None:
+        setup = replace(setup, temperature=temperature, vote_temperature=temperature)
+    if seeds is not None:
+        setup = replace(setup, seeds=tuple(range(seeds)), search_seeds=tuple(range(seeds)))
     if quick:
         setup = _small(setup)
     if limit is not None:
@@ -127,6 +146,12 @@ def setup_for(
         if wanted not in BENCHMARKS:
             raise UnmaskError(f"the paper has no benchmark {wanted!r}: {nearest(wanted, BENCHMARKS)}")
     return replace(setup, benchmarks=tuple(benchmarks or setup.benchmarks), methods=tuple(methods or ()))
+
+
+def _matched(beams: int) -> dict[str, int]:
+    """The votes that cost about as many rows as a search: S·K + B·K² for S = 16·B steps; AR's paths cost twice."""
+    paths = beams + beams**2 / 16
+    return {"votes": max(1, int(paths + 0.5)), "ar_votes": max(1, int(paths / 2 + 0.5))}
 
 
 def _small(setup: Setup) -> Setup:

@@ -13,12 +13,11 @@ from unmask.experiments.setup import Setup
 
 BENCHMARK = "Countdown"
 LENGTH = 128  # of the paper
-BEAMS = 5
 
 
 def parts(setup: Setup) -> list[Part]:
     """With one beam a search is a plain path."""
-    temperature, beams = setup.temperature, min(BEAMS, setup.most_beams)
+    temperature, beams = setup.temperature, min(setup.fixed_beams, setup.most_beams)
     methods = [
         Method("greedy", "K=1, τ=0", "ots(beams=1, temperature=0.0)"),
         Method("sampled", f"K=1, τ={temperature}", f"ots(beams=1, temperature={temperature})"),

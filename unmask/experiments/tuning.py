@@ -24,7 +24,7 @@ OTHERS, TESTED = "others", "tested"  # problems on which to choose, and those of
 def parts(setup: Setup, benchmarks: Sequence[str]) -> list[Part]:
     tunable = [benchmark for benchmark in setup.chosen(*benchmarks) if benchmark in setup.tuning]
     if not tunable:
-        raise UnmaskError(f"--grid has no problems to choose on: known: {', '.join(setup.tuning)}")
+        raise UnmaskError(f"--grid has no problems to choose on: those of {', '.join(setup.tuning)} are known")
     methods = tuple(_method(beams, temperature) for beams in BEAMS for temperature in TEMPERATURES)
     limit = setup.few or FEW
     tasks = {

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from statistics import median
+from statistics import fmean, stdev
 from typing import Any
 
 from unmask.core import decoder
@@ -90,7 +90,7 @@ def _table(evidence: Evidence, seconds: Seconds) -> Table:
         beside = [f"{value:.2f}" for value in published[name]] if name in published else [MISSING] * 4
         body.append((evidence.label(name), *map(_spread, by_length.values()), *beside))
     count = len(next(iter(seconds[PATH].values())))
-    note = f"Medians of {count} problems one at a time, contenders in turn, with the range; {here['name']}, "
+    note = f"Means over {count} problems, one at a time, contenders in turn, ± standard error; {here['name']}, "
     note += f"torch {here['torch']}, {here['threads']} threads."
     return Table.of("timing", f"{evidence.title(BENCHMARK)} · seconds per problem", head, body, [note])
 
@@ -101,12 +101,12 @@ def _plot(evidence: Evidence, seconds: Seconds) -> Plot:
         for name, by_length in seconds.items()
     )
     title = f"{evidence.setup.model} · {evidence.measured['machine']['name']}"
-    axis = "seconds per problem  (median, and the range)"
+    axis = "seconds per problem  (mean ± standard error)"
     return Plot("wall-time", title, "length of the answer", lines, y=axis, zero=True, shares=False)
 
 
 def _point(length: int, times: list[float]) -> Point:
-    return Point(float(length), Estimate(median(times), None, len(times)), (min(times), max(times)))
+    return Point(float(length), Estimate(fmean(times), _error(times), len(times)))
 
 
 def _claims(seconds: Seconds) -> list[Claim]:
@@ -118,9 +118,9 @@ def _claims(seconds: Seconds) -> list[Claim]:
 
 
 def _at_most(text: str, bound: float, seconds: Seconds, before: str) -> Claim:
-    """By the problems of all lengths; not decided where the medians of two lengths disagree."""
+    """By the problems of all lengths; not decided where the means of two lengths disagree."""
     pairs = {at: list(zip(times, seconds[before][at], strict=True)) for at, times in seconds[SEARCH].items()}
-    ratios = {at: median(seconds[SEARCH][at]) / median(seconds[before][at]) for at in pairs}
+    ratios = {at: fmean(seconds[SEARCH][at]) / fmean(seconds[before][at]) for at in pairs}
     every = [search <= bound * other for times in pairs.values() for search, other in times]
     figures = ", ".join(f"{ratio:.2f}× at L={length}" for length, ratio in ratios.items())
     claim = by_sign(text, sum(every), len(every) - sum(every), figures)
@@ -129,7 +129,11 @@ def _at_most(text: str, bound: float, seconds: Seconds, before: str) -> Claim:
 
 
 def _spread(times: list[float]) -> str:
-    return f"{median(times):.2f} ({min(times):.2f}–{max(times):.2f})"
+    return f"{fmean(times):.2f} ± {_error(times):.2f}"
+
+
+def _error(times: list[float]) -> float:
+    return stdev(times) / len(times) ** 0.5 if len(times) > 1 else 0.0
 
 
 EXPERIMENT = Experiment("wall-time", "Table S1", __doc__, parts, findings, measure, records=False)

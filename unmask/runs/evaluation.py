@@ -73,7 +73,7 @@ class Evaluation:
         self.grid = grid
         self.problems = grid.problems()
         self._tasks: dict[str, Task] = {spec: task.make(spec) for spec in grid.tasks}
-        self._grades: dict[tuple[str, str, str], dict[str, Any]] = {}  # decoders often agree to the letter
+        self._grades: dict[tuple[str, str, str, str], dict[str, Any]] = {}  # decoders often agree to the letter
         self.ids = {spec: {problem.id: problem for problem in problems} for spec, problems in self.problems.items()}
         for spec, problems in self.problems.items():
             if len(self.ids[spec]) < len(problems):
@@ -107,10 +107,11 @@ class Evaluation:
     def record(self, job: Job, answer: Answer) -> Record:
         grades: dict[str, Any] = {"answer": None, "key": None, "right": None, "score": None, "error": answer.error}
         if answer.error is None:
-            text = (job.cell.task, answer.problem, answer.text)
-            if text not in self._grades:
-                self._grades[text] = self._grade(*text)
-            grades |= self._grades[text]
+            graded = answer.marked if self.grid.metric == "d1" else None
+            texts = (job.cell.task, answer.problem, answer.text, answer.text if graded is None else graded)
+            if texts not in self._grades:
+                self._grades[texts] = self._grade(*texts)
+            grades |= self._grades[texts]
         return Record(
             **job.cell._asdict(),
             task_version=self._tasks[job.cell.task].version,
@@ -125,10 +126,10 @@ class Evaluation:
             **grades,
         )
 
-    def _grade(self, spec: str, problem: str, text: str) -> dict[str, Any]:
+    def _grade(self, spec: str, problem: str, text: str, graded: str) -> dict[str, Any]:
         source = self._tasks[spec]
         try:
-            grade = source.grade(self.ids[spec][problem], text, self.grid.metric)
+            grade = source.grade(self.ids[spec][problem], graded, self.grid.metric)
             key = source.key(text)
         except UnmaskError:  # the machine lacks something, whatever the problem
             raise

@@ -63,6 +63,7 @@ class Answer:
     measured: dict[str, Any]
     error: str | None = None
     trace: str | None = None  # the file's text, if requested
+    marked: str | None = None  # the text uncut, special tokens written out, as `d1` reads it
 
 
 @dataclass(frozen=True)

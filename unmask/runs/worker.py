@@ -54,7 +54,7 @@ class Worker:
         peak, seconds = gauge.peak(), time.perf_counter() - began
         left = iter(attempts)
         answers = [
-            self._answer(problem, prompt, next(left), peak)
+            self._answer(model, problem, prompt, next(left), peak)
             if isinstance(prompt, EncodedPrompt)
             else failure(problem, prompt, worker=self.name)
             for problem, prompt in zip(job.problems, read, strict=True)
@@ -95,7 +95,9 @@ class Worker:
         parts = [prompts[start : start + size] for start in range(0, len(prompts), size)]
         return [attempt for part in parts for attempt in self._decode(generation, part, traced)]
 
-    def _answer(self, problem: PosedProblem, prompt: EncodedPrompt, attempt: Attempt, peak: int) -> Answer:
+    def _answer(
+        self, model: Model, problem: PosedProblem, prompt: EncodedPrompt, attempt: Attempt, peak: int
+    ) -> Answer:
         output, batch, seconds = attempt
         measured = {"seconds": round(seconds, 6), "memory": peak, "worker": self.name, "batch": batch}
         if isinstance(output, str):
@@ -103,7 +105,9 @@ class Worker:
         cost = {"rows": output.cost.rows, "distinct": output.cost.distinct, "positions": output.cost.positions}
         trace = "".join(output.trace.lines()) if output.trace else None
         measured["calls"] = output.cost.calls
-        return Answer(problem.id, output.prompt, output.text, finite(output.score), cost, measured, trace=trace)
+        marked = model.text.decode(output.rows[output.chosen].ids[len(prompt.ids) :])
+        score = finite(output.score)
+        return Answer(problem.id, output.prompt, output.text, score, cost, measured, trace=trace, marked=marked)
 
 
 def _key(source: Task) -> Callable[[str], str]:

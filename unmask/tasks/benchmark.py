@@ -2,8 +2,9 @@
 
     {"system": "You are careful with numbers.", "question": "Q: {question}", "prefill": "<reasoning>"}
 
-A JSON file such as this one replaces a wording. One user message holds the system text, a blank line and the question;
-the prefill starts the model's turn.
+A JSON file such as this one replaces a wording. A file for several tasks has one such object for each, by the task's
+name: `{"gsm8k": {"system": …}, "countdown-d1": {"system": …}}`. One user message holds the system text, a blank line
+and the question; the prefill starts the model's turn.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from unmask.errors import UnmaskError, nearest
-from unmask.tasks.task import Grade, Problem, Task
+from unmask.tasks.task import Grade, Problem, Task, task
 
 LONGEST = 100_000  # characters of an output that are read, from its end
 _BOX = "\\boxed"
@@ -39,8 +40,8 @@ class Wording:
 
 
 @cache
-def load_wording(path: str) -> Wording:
-    """Cached: a run keeps the wording it started with."""
+def load_wording(path: str, name: str = "") -> Wording:
+    """The wording of a task. Cached: a run keeps the wording it started with."""
     known = [field.name for field in fields(Wording)]
     try:
         texts = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -48,6 +49,10 @@ def load_wording(path: str) -> Wording:
         raise UnmaskError(f"the prompts file {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UnmaskError(f"the prompts file {path} is not JSON: {error}") from None
+    if isinstance(texts, dict) and texts and all(isinstance(text, dict) for text in texts.values()):
+        if name not in texts:
+            raise UnmaskError(f"the prompts file {path} has no wording of {name!r}: it has {', '.join(texts)}")
+        texts = texts[name]
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise UnmaskError(f"the prompts file {path} is not an object of texts: {', '.join(known)}")
     for key in texts:
@@ -66,8 +71,11 @@ class Benchmark(Task):
     prompts: str | None = None  # a JSON file with another wording
 
     def messages(self, problem: Problem) -> list[dict[str, str]]:
-        wording = load_wording(self.prompts) if self.prompts else self.wording
-        return wording.messages({**problem.data, "question": problem.question})
+        return self.chosen_wording().messages({**problem.data, "question": problem.question})
+
+    def chosen_wording(self) -> Wording:
+        """The prompts file's, where there is one; raises if the file lacks it."""
+        return load_wording(self.prompts, task.name(self)) if self.prompts else self.wording
 
 
 def grade_of(right: bool, answer: str | None, note: str = "another answer") -> Grade:

@@ -2,8 +2,9 @@
 
     {"input": "30,100,93", "output": "23"}
 
-`d1` evaluates with Python's arithmetic, to within 1e-5, so `**`, `//` and signs before numbers pass. `ours` uses an
-exact parser that accepts only `+ - * /` and brackets.
+`d1` reads and checks as the published evaluation does: the last box, else the whole text; of it the first stretch
+before an equals sign and a number; Python's arithmetic to within 1e-5, so `**`, `//` and signs before numbers pass.
+`ours` also reads `<answer>`, and uses an exact parser that accepts only `+ - * /` and brackets.
 """
 
 from __future__ import annotations
@@ -11,26 +12,31 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations, product
-from typing import Any, ClassVar
+from itertools import islice, pairwise, permutations, product
+from typing import Any, ClassVar, Literal
 
 from unmask.tasks import expression
 from unmask.tasks.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
-from unmask.tasks.countdown import ask, fault
+from unmask.tasks.countdown import Countdown, ask, fault
 from unmask.tasks.data import Dataset
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 _SIGNS = {"\\div": "/", "\\times": "*", "\\cdot": "*"}
 _EQUALS = re.compile(r"=[ \t]{0,9}-?[0-9][0-9.]{0,20}\s{0,9}\Z")
-_ALLOWED = frozenset("0123456789+-*/(). ")
+_BRACE = re.compile(r"[{}]")
+_ALLOWED = re.compile(r"[0-9+\-*/().\s]+")
+_LEFT = "0123456789+-*/() "  # characters before an equals sign, without the dot
+_RESULT = tuple("0123456789. ")  # what may follow it
+TRAIN = 1000  # generated problems
 _BITS = 4096  # the widest power that is computed; no target is near a wider one
 
 
 @task("countdown-d1")
 @dataclass(frozen=True)
 class CountdownD1(Benchmark):
+    version: ClassVar[int] = 2
     source: ClassVar[Dataset] = Dataset("countdown/countdown_cd3_test.jsonl")
     wording: ClassVar[Wording] = Wording(
         "Combine the numbers into one arithmetic expression that equals the target. Use every number exactly "
@@ -38,18 +44,31 @@ class CountdownD1(Benchmark):
         "expression alone, without an equals sign, as \\boxed{expression} inside <answer></answer>."
     )
 
+    split: Literal["test", "train"] = "test"  # the published problems, or generated ones like them
+
     def problems(self) -> list[Problem]:
         problems: list[Problem] = []
-        for place, row in enumerate(self.source.rows()):
-            numbers, target = [int(word) for word in row["input"].split(",")], int(row["output"])
+        name = "countdown-d1" if self.split == "test" else "countdown-d1-train"
+        for place, (numbers, target) in enumerate(self._train() if self.split == "train" else self._test()):
             gold = f"<answer>\\boxed{{{solve(numbers, target)}}}</answer>"
             data = {"numbers": numbers, "target": target}
-            problems.append(Problem(f"countdown-d1/{place}", ask(numbers, target), gold, data))
+            problems.append(Problem(f"{name}/{place}", ask(numbers, target), gold, data))
         return problems
 
+    def _test(self) -> Iterator[tuple[list[int], int]]:
+        for row in self.source.rows():
+            yield [int(word) for word in row["input"].split(",")], int(row["output"])
+
+    def _train(self) -> Iterator[tuple[list[int], int]]:
+        """Three numbers each; none of the published problems is among them."""
+        for problem in islice(Countdown(level=3, split="train").problems(), TRAIN):
+            yield list(problem.data["numbers"]), problem.data["target"]
+
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
+        if metric == "d1":
+            return read_d1(clip(text)) or None
         answer = _read(clip(text))
-        return answer if answer is None or metric == "d1" else expression.tidy(answer)
+        return answer and expression.tidy(answer)
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         answer = self.answer(text, metric)
@@ -62,9 +81,43 @@ def _read(text: str) -> str | None:
     answer = next(boxes(text), "").strip() or tagged(text)
     if not answer:
         return None
+    return _EQUALS.sub("", _plain(answer)).strip() or None
+
+
+def read_d1(text: str) -> str:
+    """The equation that the published evaluation reads: of `30+93-100 = 23`, what is before the equals sign."""
+    equation = _boxed(text)
+    if equation is None:
+        answer = tagged(text)
+        equation = text if answer is None else answer
+    equation = _plain(equation)
+    for before, after in pairwise(equation.split("=")):
+        left = before[len(before.rstrip(_LEFT)) :]
+        if left and after.startswith(_RESULT):
+            return left.strip()
+    return equation
+
+
+def _boxed(text: str) -> str | None:
+    """The content of the last box; the whole text if there is no box; None if its braces never balance."""
+    if (spaced := "\\boxed ") in text:
+        return text.rpartition(spaced)[2].partition("$")[0]
+    start = max(text.rfind("\\boxed"), text.rfind("\\fbox") if "\\boxed" not in text else -1)
+    if start < 0:
+        return text
+    depth = 0
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if brace[0] == "}" and depth == 0:
+            span = text[start : brace.end()]
+            return span[len("\\boxed{") : -1] if span.startswith("\\boxed{") else span
+    return None
+
+
+def _plain(text: str) -> str:
     for command, sign in _SIGNS.items():
-        answer = answer.replace(command, sign)
-    return _EQUALS.sub("", answer).strip() or None
+        text = text.replace(command, sign)
+    return text
 
 
 def solve(numbers: Sequence[int], target: int) -> str:
@@ -78,11 +131,11 @@ def solve(numbers: Sequence[int], target: int) -> str:
 
 def fault_d1(text: str, numbers: Sequence[int], target: int) -> str:
     """Why the published check refuses; empty if it accepts."""
-    if len(text) > expression.LONGEST or not set(text) <= _ALLOWED:
+    if not _ALLOWED.fullmatch(text):
         return "characters that are not arithmetic"
-    if sorted(int(number) for number in re.findall(r"[0-9]+", text)) != sorted(numbers):
-        return "not exactly the given numbers"
     try:
+        if sorted(int(number) for number in re.findall(r"[0-9]+", text)) != sorted(numbers):
+            return "not exactly the given numbers"
         near = abs(_value(ast.parse(text.strip(), mode="eval").body) - target) < 1e-5
     except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
         return "no value"

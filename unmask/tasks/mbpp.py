@@ -23,6 +23,7 @@ from unmask.tasks.sandbox import ProgramTest
 from unmask.tasks.task import Problem, task
 
 _REPO = "google-research-datasets/mbpp"
+_IDS = {"test": range(11, 511), "train": range(601, 975)}  # as published
 _SPLITS = ("train", "test", "validation", "prompt")
 
 
@@ -31,6 +32,7 @@ _SPLITS = ("train", "test", "validation", "prompt")
 class MBPP(ProgramTask):
     sources: ClassVar[dict[str, Dataset]] = {
         "test": Dataset("mbpp/mbpp.jsonl", _REPO, ("full/test-00000-of-00001.parquet",)),
+        "train": Dataset("mbpp/mbpp.jsonl", _REPO, ("full/train-00000-of-00001.parquet",)),
         "sanitized": Dataset(
             "mbpp/sanitized-mbpp.json",
             _REPO,
@@ -44,11 +46,11 @@ class MBPP(ProgramTask):
         "{question}\n\n```python\n{tests}\n```",
     )
 
-    subset: Literal["test", "sanitized"] = "test"
+    subset: Literal["test", "sanitized", "train"] = "test"
 
     def problems(self) -> list[Problem]:
         rows = sorted(self.sources[self.subset].rows(), key=lambda row: row["task_id"])
-        return [_problem(row) for row in rows if self.subset == "sanitized" or 11 <= row["task_id"] <= 510]
+        return [_problem(row) for row in rows if row["task_id"] in _IDS.get(self.subset, [row["task_id"]])]
 
     def program_test(self, problem: Problem, text: str) -> ProgramTest:
         data: Any = problem.data

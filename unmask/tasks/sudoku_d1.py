@@ -3,8 +3,10 @@
     Puzzle,Solution
     3102200002100320,3142243142131324
 
-The score is the fraction of the blanks that are right. `d1` compares with the stored grid. 124 of the 500 puzzles have
-several solutions, so `ours` compares with the nearest one, and a grade is right if the whole grid obeys the rules.
+The score is the fraction of the blanks that are right. Every puzzle has eight blanks, so a mean of scores is d1's
+figure: right cells of all problems by blanks of all problems. `d1` compares with the stored grid. 124 of the 500
+puzzles have several solutions, so `ours` compares with the nearest one, and a grade is right if the whole grid obeys
+the rules.
 """
 
 from __future__ import annotations
@@ -13,18 +15,23 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from unmask.tasks.benchmark import Benchmark, Wording, clip, tagged
+from unmask.tasks.benchmark import Benchmark, Wording, clip
 from unmask.tasks.data import Dataset
 from unmask.tasks.sudoku import ask, share, solutions
 from unmask.tasks.task import Grade, Metric, Problem, task
 
-_BEFORE = re.compile(r"([0-9]{16})\s{0,99}</answer>")
-_WORD = re.compile(r"\b([0-9]{16})\b")
+_END = r"<\|eot_id\|>|<\|endoftext\|>"  # either closes an answer, so outputs are read with their special tokens
+_FENCED = re.compile(r"```([\d\s]+)```")
+_TAGGED = re.compile(rf"(.*?)(?:{_END}|</answer>)", re.DOTALL)
+_AFTER = re.compile(rf"(.*?)(?:{_END}|\Z)", re.DOTALL)
+_BEFORE = re.compile(r"(\d{16})\s*</answer>")
+_WORD = re.compile(r"\b(\d{16})\b")
 
 
 @task("sudoku-d1")
 @dataclass(frozen=True)
 class SudokuD1(Benchmark):
+    version: ClassVar[int] = 2
     source: ClassVar[Dataset] = Dataset("sudoku4x4/4x4_test_sudoku.csv")
     chosen: ClassVar[Dataset] = Dataset("sudoku4x4/d1_seed42_indices.json")
     wording: ClassVar[Wording] = Wording(
@@ -63,13 +70,13 @@ class SudokuD1(Benchmark):
 
 
 def _read(text: str) -> str:
-    """The first place where models put the grid that is not empty."""
-    after = text.partition("</answer>")[2]
-    matches = [pattern.search(text) for pattern in (_BEFORE, _WORD)]
-    places = [_fenced(text), tagged(text), after, *(match and match[1] for match in matches)]
-    return next(filter(None, ((place or "").strip() for place in places)), "")
-
-
-def _fenced(text: str) -> str | None:
-    parts = text.partition("<answer>")[2].split("```")
-    return next((part for part in parts[1:-1] if "".join(part.split()).isdecimal()), None)
+    """The first place that holds anything: a fence after `<answer>`, the tags, what follows them, sixteen digits."""
+    opened, closed = (text.partition(tag)[2] for tag in ("<answer>", "</answer>"))
+    matches = (
+        _FENCED.search(opened),
+        _TAGGED.match(opened),
+        _AFTER.match(closed),
+        _BEFORE.search(text),
+        _WORD.search(text),
+    )
+    return next(filter(None, (match[1].strip() for match in matches if match)), "")
