@@ -12,6 +12,7 @@ from unmask.cli import main
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "caching.md"
 
 
+@pytest.mark.slow
 def test_the_page_about_caching_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -163,6 +163,7 @@ def test_early_end_costs_less_and_gives_the_same_in_any_batch(chain):
         assert alone.cost.rows == output.cost.rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ["prefix", "dual"])
 @pytest.mark.parametrize("more", [{"guidance": 1.5}, {"early_end": True}, {"suppress": True}])
 def test_a_cache_stands_under_every_other_setting_and_changes_no_batch(cache, more):

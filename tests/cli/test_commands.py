@@ -96,6 +96,7 @@ def test_env_says_what_ran_where(run):
     assert "deterministic" in run("env").out
 
 
+@pytest.mark.slow
 def test_demo_sets_the_search_beside_the_single_path(run):
     results = json.loads(run("demo", "--problems", "3", "--length", "8", "--json").out)
     assert {each["decoder"].partition("(")[0] for each in results} == {"low-confidence", "order-token-search", "search"}

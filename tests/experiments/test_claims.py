@@ -56,15 +56,17 @@ def test_nfe_scaling_compares_at_matched_compute():
     strong = {f"ots-{k}": 0.2 + 0.12 * k for k in range(1, 7)}
     ours = [
         outcome
-        for text, outcome in outcomes("nfe-scaling", strong | {"ar": 0.3, "random": 0.3}).items()
+        for text, outcome in outcomes("nfe-scaling", strong | {"ar": 0.3, "random": 0.3, "low-confidence": 0.3}).items()
         if "OTS" in text
     ]
-    assert ours == ["holds"] * 4
+    assert ours == ["holds"] * 5
     weak = {f"ots-{k}": 0.5 - 0.08 * k for k in range(1, 7)}
     ours = [
-        outcome for text, outcome in outcomes("nfe-scaling", weak | {"ar": 0.9, "random": 0.9}).items() if "OTS" in text
+        outcome
+        for text, outcome in outcomes("nfe-scaling", weak | {"ar": 0.9, "random": 0.9, "low-confidence": 0.9}).items()
+        if "OTS" in text
     ]
-    assert ours == ["does not hold"] * 4
+    assert ours == ["does not hold"] * 5
 
 
 def test_llada_1_5_is_judged_by_its_own_gains():

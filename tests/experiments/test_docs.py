@@ -32,6 +32,7 @@ def test_every_experiment_is_told_of():
         assert f"| `{name}` | {experiment.source} |" in PAGE
 
 
+@pytest.mark.slow
 def test_the_page_on_caches_says_what_the_records_say():
     evidence = read_packed(DOCS / "data" / "results" / "approximations.jsonl.gz")
     options = {

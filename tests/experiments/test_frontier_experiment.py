@@ -33,7 +33,7 @@ def evidence() -> Evidence:
     return read_packed(DOCS / "data" / "results" / "frontier.jsonl.gz")
 
 
-@pytest.mark.slow  # 300,000 records
+@pytest.mark.slow  # 265,000 records
 def test_what_the_page_says_of_test_problems_is_in_the_records(evidence: Evidence):
     page = " ".join((DOCS / "search.md").read_text("utf-8").split())
     sentences = {

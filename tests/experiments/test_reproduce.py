@@ -46,7 +46,17 @@ def do(name: str, setup: Setup, out: Path) -> Findings:
     return findings
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("figure-1d", "block-size")])
+LONG = ("approximations", "frontier", "nfe-scaling")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in LONG))
+        for name in EXPERIMENTS
+        if name not in ("figure-1d", "block-size")
+    ],
+)
 def test_an_experiment_leaves_its_tables_verdicts_and_figures(name: str, small: Setup, tmp_path: Path):
     findings = do(name, small, tmp_path)
     assert findings.tables
@@ -69,6 +79,7 @@ def test_experiments_on_exercises_work_as_well(name: str, small: Setup, tmp_path
     assert (tmp_path / f"{findings.plots[0].name}.svg").exists()
 
 
+@pytest.mark.slow
 def test_the_plan_counts_the_rows_that_are_then_asked(small: Setup, tmp_path: Path):
     for name in ("table-1", "nfe-scaling", "pass-at-k", "temperature"):
         do(name, small, tmp_path / name)
@@ -77,6 +88,7 @@ def test_the_plan_counts_the_rows_that_are_then_asked(small: Setup, tmp_path: Pa
         assert totals(plan(find(name), small, "cpu"))["rows"] == rows
 
 
+@pytest.mark.slow
 def test_an_experiment_that_was_cut_off_goes_on_to_the_same_results(small: Setup, tmp_path: Path):
     do("nfe-scaling", small, tmp_path / "whole")
     do("nfe-scaling", small, tmp_path / "cut")
@@ -123,6 +135,7 @@ def test_the_plan_for_an_8b_model_needs_neither_model_nor_data(monkeypatch, caps
     assert out.startswith("160 cells, ")
 
 
+@pytest.mark.slow
 def test_a_dry_run_in_the_published_format_goes_through_every_benchmark(
     data: Path,  # noqa: F811
     monkeypatch,
@@ -151,6 +164,7 @@ def test_bad_input_gets_one_sentence(monkeypatch, capsys):
     assert "name experiments or give --all" in err
 
 
+@pytest.mark.slow
 def test_a_wording_that_is_missing_is_refused_before_anything_runs(model: str, tmp_path: Path, data: Path):  # noqa: F811
     prompts = tmp_path / "prompts.json"
     prompts.write_text('{"gsm8k": {"system": "S"}}')

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -20,8 +19,7 @@ from unmask.errors import UnmaskError, nearest
 from unmask.policies.draft import Draft
 from unmask.policies.order import entropy, margin, top
 
-Algorithm = Literal["origin", "maskgit_plus", "topk_margin", "entropy"]
-ALGORITHMS = get_args(Algorithm)
+ALGORITHMS = ("origin", "maskgit_plus", "topk_margin", "entropy")
 
 
 @decoder("dream")
@@ -29,7 +27,7 @@ ALGORITHMS = get_args(Algorithm)
 class Dream:
     """Dream's `diffusion_generate`: write by probability, margin or entropy, or in random order, without blocks."""
 
-    alg: Algorithm = "maskgit_plus"
+    alg: str = "maskgit_plus"  # origin (random order), maskgit_plus (probability), topk_margin or entropy
     steps: int | None = None  # as many as there are masks; more are idle
     temperature: float = 0.0  # 0 takes the likeliest token
     top_p: float = 1.0  # the fewest tokens that hold this much probability are candidates; 1 keeps all

@@ -178,7 +178,7 @@ def _wording(source: Task) -> Any:
     path = getattr(source, "prompts", None)
     if not path:
         return None
-    load_wording(path)  # refuses a file that is not one
+    load_wording(path, task.name(source))  # refuses a file that is not one
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
