@@ -101,7 +101,8 @@ def test_a_hook_is_told_the_figures_as_records_come(folder: Path):
     told: list[tuple[dict[str, float], int]] = []
     hook = Hook(lambda figures, step: told.append((figures, step)))
     for start in range(0, len(records), 5):
-        hook(records[start : start + 5], len(records))
+        some = records[start : start + 5]
+        hook(some, start + len(some), len(records))
     figures, step = told[-1]
     assert step == figures["records"] == figures["total"] == len(records)
     last = summarize(records)[records[-1].cell]

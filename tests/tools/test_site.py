@@ -32,7 +32,8 @@ ROWS = {
 
 
 def blocks(text: str, kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    every = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for name, block in every if name == kind]
 
 
 def commands(block: str) -> list[list[str]]:

@@ -100,7 +100,7 @@ def _dot(x: float, y: float) -> Box:
     return x - 4, y - 4, x + 4, y + 4
 
 
-def _box(spot: tuple[float, float], place: tuple[float, float, str], characters: int) -> Box:
+def _box(spot: tuple[float, float], place: tuple[int, int, str], characters: int) -> Box:
     (x, y), (dx, dy, side), width = spot, place, WIDTH * characters
     left = x + dx - {"left": 0.0, "right": width, "center": width / 2}[side]
     return left, y + dy - HEIGHT / 2, left + width, y + dy + HEIGHT / 2

@@ -18,10 +18,9 @@ class Hook:
         self.log = log
         self.cells: dict[Cell, CellSummary] = defaultdict(CellSummary)
 
-    def __call__(self, records: Sequence[Record], total: int) -> None:
+    def __call__(self, records: Sequence[Record], done: int, total: int) -> None:
         for record in records:
             self.cells[record.cell].add(record)
-        done = sum(summary.records for summary in self.cells.values())
         figures = {"records": float(done), "total": float(total)}
         for cell in dict.fromkeys(record.cell for record in records):
             figures |= {f"{name}/{label(cell)}": value for name, value in _figures(self.cells[cell]).items()}
