@@ -95,6 +95,7 @@ def test_guidance_is_the_published_formula(module):
     assert out.tolist() != without.tolist()
 
 
+@pytest.mark.slow
 def test_keeping_tokens_back_is_the_published_flag_at_temperature_0_and_works_above_it(module, monkeypatch):
     settings: dict = {"steps": 16, "gen_length": 16, "block_length": 16, "mask_id": MASK}
     prompts = [torch.tensor([[first, 1, 4]]) for first in range(6)]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import pytest
+from _pytest.mark import ParameterSet
+
 import unmask.decoders  # noqa: F401  registers
 from unmask.core import Decoder, decoder
 
@@ -60,6 +63,12 @@ UP_TO = {
 def specs() -> list[str]:
     """One line a decoder and example: what the laws are parametrised over."""
     return [spec for name in decoder for spec in EXAMPLES.get(name, _plain_examples(name))]
+
+
+def first_fast() -> list[ParameterSet]:
+    """The same for costly laws: the first example of each decoder is quick to try, the others are slow tests."""
+    firsts = {EXAMPLES.get(name, _plain_examples(name))[0] for name in decoder}
+    return [pytest.param(spec, marks=[pytest.mark.slow] * (spec not in firsts)) for spec in specs()]
 
 
 def _plain_examples(name: str) -> list[str]:

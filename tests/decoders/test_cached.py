@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.decoders.examples import specs
+from tests.decoders.examples import first_fast, specs
 from tests.decoders.test_laws import LENGTH, PROMPTS, texts
 from tests.models.test_cache import frozen, kept_columns
 from unmask.core import Beliefs, Canvas, Decoded, Denoiser, Kept, Rows, decode, decoder
@@ -25,6 +25,7 @@ KEEPS = ["prefix", "dual", "dual(refresh=2)"]
 NETWORK = load("toy-transformer(letters=12, width=16, layers=2)").denoiser
 
 every_decoder = pytest.mark.parametrize("spec", specs())
+each_decoder_first = pytest.mark.parametrize("spec", first_fast())
 every_cache = pytest.mark.parametrize("keep", KEEPS)
 
 
@@ -34,7 +35,7 @@ def run(spec: str, denoiser: Denoiser, prompts: list[list[int]], seed: int = 0) 
 
 
 @every_cache
-@every_decoder
+@each_decoder_first
 def test_a_cached_run_fills_the_canvas_the_same_in_any_batch(spec: str, keep: str):
     model = cached(NETWORK, keep)
     mask = NETWORK.mask_id
@@ -57,7 +58,7 @@ def test_it_asks_the_rows_of_a_plain_run_and_computes_no_more_positions(spec: st
 
 
 @every_cache
-@pytest.mark.parametrize("spec", [*specs(), "ots(beams=4, block=6, steps=6, temperature=0.6)"])
+@pytest.mark.parametrize("spec", [*first_fast(), "ots(beams=4, block=6, steps=6, temperature=0.6)"])
 def test_computing_copies_once_changes_nothing(spec: str, keep: str):
     model, made = cached(NETWORK, keep), decoder.make(spec)
     for seed in range(2):
@@ -217,7 +218,7 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> Network:
 
 
 @pytest.mark.parametrize("keep", ["none", *KEEPS])
-@every_decoder
+@each_decoder_first
 def test_graphs_and_rarer_merging_change_nothing(spec: str, keep: str, replayed: Network):
     found = run(spec, cached(replayed, keep), PROMPTS, seed=3)
     want = run(spec, cached(NETWORK, keep), PROMPTS, seed=3)

@@ -46,6 +46,7 @@ def test_every_header_of_the_page_is_what_its_records_say(name: str):
     assert not seeds or f"seeds {', '.join(map(str, seeds))};" in section(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STORED)
 def test_every_command_of_the_page_plans_its_experiment(name: str, command):
     (line,) = re.findall(r"^unmask reproduce .*$", section(name), re.MULTILINE)

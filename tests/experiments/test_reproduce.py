@@ -46,7 +46,7 @@ def do(name: str, setup: Setup, out: Path) -> Findings:
     return findings
 
 
-LONG = ("approximations", "frontier", "nfe-scaling")
+LONG = ("approximations", "case-study", "frontier", "nfe-scaling", "search-settings", "wall-time")
 
 
 @pytest.mark.parametrize(

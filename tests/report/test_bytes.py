@@ -29,6 +29,7 @@ def test_shuffled_records_in_other_folders_with_other_timings_give_the_same_byte
     assert "99.0" not in first["html"]
 
 
+@pytest.mark.slow
 def test_plots_are_the_same_bytes_and_hold_no_date():
     report = run_report([run(grid(["low-confidence", "random"], problems=6, samples=2))])
     images = report.images()
