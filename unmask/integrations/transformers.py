@@ -8,7 +8,6 @@ The callable is run as it is: no remote code is loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Unpack
 
 import torch
@@ -18,27 +17,13 @@ from unmask import api
 from unmask.core import Decoder, decoder
 from unmask.core.shapes import Int
 from unmask.errors import UnmaskError
-from unmask.models import Messages
 from unmask.models.hf import wrap
+from unmask.models.text import Numbers
 from unmask.runs.decoding import DECODER, DecodingOptions, heated
 
 Generate = Callable[..., Any]
 # What `generate` makes of max_new_tokens, end-of-text and temperature, which are honoured here in another way.
 OWN = ("MaxLengthCriteria", "EosTokenCriteria", "TemperatureLogitsWarper")
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A text that is its ids: this interface never sees words."""
-
-    def encode(self, text: str) -> list[int]:
-        return [int(word) for word in text.split()]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return " ".join(map(str, ids))
-
-    def chat(self, messages: Messages) -> str:
-        return " ".join(message["content"] for message in messages)
 
 
 def custom_generate(

@@ -26,6 +26,20 @@ QWEN_WORDS = (
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """A text that is its ids, where nobody reads words."""
+
+    def encode(self, text: str) -> list[int]:
+        return [int(word) for word in text.split()]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return " ".join(map(str, ids))
+
+    def chat(self, messages: Messages) -> str:
+        return " ".join(message["content"] for message in messages)
+
+
+@dataclass(frozen=True)
 class Subwords:
     """A tokenizer and its template. Special tokens written in the text become their ids; none are added."""
 

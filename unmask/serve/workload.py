@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from unmask.bench.subject import Subject
-from unmask.models import Messages, Model
+from unmask.models import Model
+from unmask.models.text import Numbers
 from unmask.report.tables import Table
 from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
@@ -22,20 +23,6 @@ from unmask.serve.watcher import Watcher
 
 CLIENTS = (1, 4, 16)
 HEAD = ["decoder", "clients", "requests", "requests/s", "tokens/s", "gain", "p50 s", "max s", "rows/forward"]
-
-
-@dataclass(frozen=True)
-class Ids:
-    """The text of random weights: the ids themselves."""
-
-    def encode(self, text: str) -> list[int]:
-        return [int(word) for word in text.split()]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return " ".join(map(str, ids))
-
-    def chat(self, messages: Messages) -> str:
-        return " ".join(message["content"] for message in messages)
 
 
 class Forwards(Watcher):
@@ -72,7 +59,7 @@ class Workload:
 
     @property
     def model(self) -> Model:
-        return Model(self.subject.name, self.subject.denoiser, Ids(), frozenset(), self.length)
+        return Model(self.subject.name, self.subject.denoiser, Numbers(), frozenset(), self.length)
 
     def _alone(self, generation: Generation, prompts: Sequence[list[int]]) -> list[float]:
         """The seconds of each, and at the end of all."""
