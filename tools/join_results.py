@@ -1,6 +1,7 @@
 """Join packed records of one experiment that were run in pieces: `python -m tools.join_results OUT PACK…`.
 
-Where two files hold the same cell, the later one's records count. The joined file says that everything was asked for.
+The first file says which experiment. A cell may come from any file that ran its decoder on its problems with the same
+arithmetic, even for another experiment. Where two files hold the same cell, the later one's records count.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice, product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +19,56 @@ from unmask.experiments import EXPERIMENTS
 from unmask.experiments.archive import packed, read_packed
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.methods import Part
+from unmask.report.gather import grouped
 from unmask.report.labels import meaning
 from unmask.runs.compact import write_lines
 from unmask.runs.record import Record
 from unmask.runs.store import Run
+from unmask.tasks import task
+
+Cell = tuple[str, int, int, int]  # decoder, length, seed, sample
+CIRCUMSTANCES = ("task_versions", "metric", "prompts", "device", "dtype", "precision")  # that are not mixed
 
 
 def joined(pieces: Sequence[Evidence], measured: Any = None) -> Evidence:
     setup = replace(pieces[0].setup, methods=())
     parts = EXPERIMENTS[pieces[0].experiment].parts(setup)
-    runs = {part.name: [piece.runs[part.name] for piece in pieces if part.name in piece.runs] for part in parts}
-    together = {part.name: _joined(part, runs[part.name]) for part in parts if runs[part.name]}
-    return replace(pieces[0], setup=setup, parts=parts, runs=together, measured=measured or pieces[0].measured)
+    runs = {part.name: run for part in parts if (run := _run(part, pieces))}
+    return replace(pieces[0], setup=setup, parts=parts, runs=runs, measured=measured or pieces[0].measured)
 
 
-def _joined(part: Part, runs: Sequence[Run]) -> Run:
-    decoders = [meaning(method.spec, length) or method.spec for method in part.methods for length in part.lengths]
-    version = runs[-1].spec["task_versions"]
-    cells: dict[tuple[Any, ...], list[Record]] = {}
+def _run(part: Part, pieces: Sequence[Evidence]) -> Run | None:
+    """None where nothing of it was run."""
+    runs = [
+        run for piece in pieces for each in piece.parts if _alike(each, part) and (run := piece.runs.get(each.name))
+    ]
+    fitting = [run for run in runs if run.spec["limit"] == part.limit]
+    if not fitting:
+        return None
+    head, circumstances = fitting[-1].head, _circumstances(fitting[-1])
+    named = (meaning(method.spec, length) or method.spec for method in part.methods for length in part.lengths)
+    decoders, cells = list(dict.fromkeys(named)), {}
     for run in runs:
-        if run.spec["task_versions"] == version:
+        if _circumstances(run) == circumstances:
             cells |= _cells(run.records)
-    order = sorted(cells, key=lambda cell: (decoders.index(cell[0]), *cell[1:]))
-    spec = runs[-1].spec | {"decoders": list(dict.fromkeys(decoders))}
-    head = runs[-1].head | {"spec": spec}
-    return replace(runs[-1], head=head, records=[record for cell in order for record in cells[cell]])
+    problems = {problem.id for problem in islice(task.make(part.task).problems(), part.limit)}
+    wanted = [cell for cell in product(decoders, part.lengths, part.seeds, range(part.samples)) if cell in cells]
+    records = [record for cell in wanted for record in cells[cell] if record.problem in problems]
+    asked = {"lengths": list(part.lengths), "seeds": list(part.seeds), "samples": part.samples}
+    spec = head["spec"] | {"decoders": decoders} | asked
+    return replace(fitting[-1], head=head | {"spec": spec}, records=records) if records else None
 
 
-def _cells(records: Iterable[Record]) -> dict[tuple[Any, ...], list[Record]]:
-    cells: dict[tuple[Any, ...], list[Record]] = {}
-    for record in records:
-        cells.setdefault((record.decoder, record.length, record.seed, record.sample), []).append(record)
-    return cells
+def _circumstances(run: Run) -> list[Any]:
+    return [run.spec[name] for name in CIRCUMSTANCES]
+
+
+def _alike(one: Part, other: Part) -> bool:
+    return (one.task, one.cache, one.early_end) == (other.task, other.cache, other.early_end)
+
+
+def _cells(records: Iterable[Record]) -> dict[Cell, list[Record]]:
+    return grouped(records, attrgetter("decoder", "length", "seed", "sample"))
 
 
 def main(out: Path, *files: Path) -> None:

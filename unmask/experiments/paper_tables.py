@@ -64,7 +64,7 @@ def _corrected(rivals: dict[str, dict[str, Difference | None]]) -> dict[tuple[st
 
 def paired_picture(evidence: Evidence, after: str, quantity: Quantity = "right") -> dict[str, Callable[[str], bytes]]:
     """The paired table as a figure."""
-    rivals = {label: row for label, row, _ in _rivals(evidence, after, quantity)}
+    rivals = {f"{label}, n={counts}": row for label, row, counts in _rivals(evidence, after, quantity)}
     rows = {label: {column: each for column, each in row.items() if each} for label, row in rivals.items()}
     rows = {label: row for label, row in rows.items() if row}
     title = f"{evidence.setup.model} · {evidence.label(after)} minus each other method"

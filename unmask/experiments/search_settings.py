@@ -6,15 +6,18 @@ survive, how many beams there are, and how the answer is chosen. Votes and best-
 
 from __future__ import annotations
 
+import re
+
 from unmask.core import decoder
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, above
 from unmask.experiments.methods import Method, Part, selected, single_parts
-from unmask.experiments.paper_tables import paired_table
+from unmask.experiments.paper_tables import paired_picture, paired_table
 from unmask.experiments.setup import Setup
+from unmask.report.plots import ROWS, Plot, Point
 from unmask.report.tables import Table
 
-BENCHMARKS = ("Countdown", "GSM8K", "MATH500", "HumanEval")
+BENCHMARKS = ("GSM8K", "MATH500", "Countdown", "HumanEval")  # in the order of Table 1
 LENGTH = 256
 INTERVALS, SAMPLES, BEAMS = (4, 8, 32), (2, 4), (1, 2, 4, 8, 16)
 
@@ -61,7 +64,20 @@ def findings(evidence: Evidence) -> Findings:
         body.append((method.label, *accuracy, evidence.average(method.name), rows))
     head = ("", *map(evidence.shown, evidence.benchmarks), "average", "rows")
     table = Table.of("accuracy", "accuracy, %, and rows per problem", head, body, rank=False)
-    return Findings([table, paired_table(evidence, "ots")], _claims(evidence))
+    tables = [table, paired_table(evidence, "ots")]
+    return Findings(tables, _claims(evidence), [_plot(evidence)], paired_picture(evidence, "ots"))
+
+
+def _plot(evidence: Evidence) -> Plot:
+    """More beams beside more votes."""
+    lines: dict[str, list[Point]] = {"Order-Token Search": [], "vote at equal rows": []}
+    for method in evidence.methods:
+        if re.fullmatch(r"(ots|vote)(-\d+)?", method.name):
+            label = "Order-Token Search" if method.name.startswith("ots") else "vote at equal rows"
+            lines[label].append(Point(evidence.mean_cost(method.name, "rows"), evidence.average(method.name)))
+    ordered = tuple((label, tuple(sorted(points, key=lambda point: point.x))) for label, points in lines.items())
+    title = f"{evidence.setup.model} · average over {len(evidence.benchmarks)} tasks"
+    return Plot("search-settings-beams", title, ROWS, tuple((label, points) for label, points in ordered if points))
 
 
 def _claims(evidence: Evidence) -> list[Claim]:

@@ -125,7 +125,7 @@ def _at_most(text: str, bound: float, seconds: Seconds, before: str) -> Claim:
     figures = ", ".join(f"{ratio:.2f}× at L={length}" for length, ratio in ratios.items())
     claim = by_sign(text, sum(every), len(every) - sum(every), figures)
     agree = len({ratio <= bound for ratio in ratios.values()}) == 1
-    return claim if agree else replace(claim, outcome="not decided")
+    return claim if agree else replace(claim, outcome="not decided", figures=f"{claim.figures}; lengths disagree")
 
 
 def _spread(times: list[float]) -> str:

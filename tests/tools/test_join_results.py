@@ -1,0 +1,60 @@
+"""Experiments that were run in pieces, joined: nothing is lost, nothing is mixed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tools.join_results import joined
+from unmask.experiments.archive import read_packed
+from unmask.experiments.evidence import Evidence
+from unmask.runs.record import Name
+
+RESULTS = Path(__file__).parents[2] / "docs" / "data" / "results"
+SHARED = "countdown"  # the part of Table 2 whose search is also a cell of `first-cell`
+
+
+@pytest.fixture(scope="module")
+def whole() -> Evidence:
+    return read_packed(RESULTS / "table-2.jsonl.gz")
+
+
+def only(evidence: Evidence, *parts: str) -> Evidence:
+    return replace(evidence, runs={name: run for name, run in evidence.runs.items() if name in parts})
+
+
+def rights(evidence: Evidence, part: str) -> dict[Name, bool | None]:
+    run = evidence.runs.get(part)
+    return {record.name: record.right for record in run.records} if run else {}
+
+
+def test_two_halves_are_the_whole(whole: Evidence):
+    names = list(whole.runs)
+    together = joined([only(whole, *names[::2]), only(whole, *names[1::2])])
+    assert list(together.runs) == names
+    assert all(together.runs[name].records == whole.runs[name].records for name in names)
+    assert all(together.runs[name].spec == whole.runs[name].spec for name in names)
+
+
+def test_a_cell_that_another_experiment_ran_counts_too(whole: Evidence):
+    others = [name for name in whole.runs if name != SHARED]
+    together = joined([only(whole, *others), read_packed(RESULTS / "first-cell.jsonl.gz")])
+    assert rights(together, SHARED) == rights(whole, SHARED) != {}
+
+
+def test_another_arithmetic_does_not(whole: Evidence):
+    run = whole.runs[SHARED]
+    coarse = replace(run, head=run.head | {"spec": run.spec | {"dtype": "bfloat16"}})
+    others = only(whole, *(name for name in whole.runs if name != SHARED))
+    together = joined([replace(others, runs={}), replace(whole, runs={SHARED: coarse}), others])
+    assert SHARED not in together.runs
+    assert rights(together, f"{SHARED}-fixed") == rights(whole, f"{SHARED}-fixed")
+
+
+def test_the_later_of_two_counts(whole: Evidence):
+    run = whole.runs[SHARED]
+    flipped = replace(run, records=[replace(record, right=not record.right) for record in run.records])
+    together = joined([whole, replace(whole, runs={SHARED: flipped})])
+    assert rights(together, SHARED) == {name: not right for name, right in rights(whole, SHARED).items()}
