@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypedDict
 
-import unmask.decoders  # noqa: F401  registers the decoders
 from unmask.core import Adapter, Canvas, Decoder, Denoiser, block_size, decoder
 from unmask.core.decoder import fit
+from unmask.decoders import SINGLE_PATHS
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.models.cache import cached, make_cache, usual_cache
-from unmask.models.early_end import EarlyEnd
+from unmask.models.early_end import EarlyEnd, after_stop
 from unmask.models.guidance import Guided
 from unmask.models.suppress import Suppressed
 
@@ -49,7 +49,7 @@ class Decoding:
     suppress: bool = False  # never write end-of-text
     early_end: bool = False  # compute nothing after an answer's end-of-text; approximate (docs/caching.md)
     cache: str | None = None  # KV cache: none, exact, or approximate: prefix, dual, dual(refresh=4) (docs/caching.md)
-    stop: tuple[str, ...] = ()  # cut the text before the first of these strings
+    stop: tuple[str, ...] = ()  # cut the text before the first of these strings; a single path then computes no more
 
     def __post_init__(self) -> None:
         if not isinstance(self.decoder, Decoder):
@@ -78,9 +78,18 @@ class Decoding:
                 denoiser = Guided(denoiser, canvas.real & ~canvas.masked, self.guidance)
             if self.suppress:
                 denoiser = Suppressed(denoiser, model.eos)
-            return EarlyEnd(denoiser, model.eos) if self.early_end else denoiser
+            if self.early_end:
+                denoiser = EarlyEnd(denoiser, model.eos)
+            if self.ends_at_stop and model.eos:
+                denoiser = EarlyEnd(denoiser, model.eos, after_stop(model, self.stop))
+            return denoiser
 
         return adapt
+
+    @property
+    def ends_at_stop(self) -> bool:
+        """Whether nothing is computed after a stop string: what follows on a single path changes no answer."""
+        return bool(self.stop) and isinstance(self.decoder, SINGLE_PATHS)
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "decoder": spec(self.decoder), "stop": list(self.stop)}
