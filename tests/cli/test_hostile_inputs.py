@@ -59,6 +59,8 @@ def files(tmp_path_factory) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "empty-folder").mkdir()
+    (folder / "endless-run").mkdir()
+    (folder / "endless-run/run.json").symlink_to("/dev/zero")
     (folder / "latin-1.txt").write_bytes("café".encode("latin-1"))
     (folder / "binary.bin").write_bytes(bytes(range(256)))
     (folder / "bad-data/humaneval").mkdir()

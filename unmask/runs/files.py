@@ -78,6 +78,8 @@ def check_writable(path: Path) -> None:
     """Before the work, not after it."""
     if path.is_dir():
         raise UnmaskError(f"{str(path)!r} is a folder: name a file in it")
+    if path.parent.is_file():
+        raise UnmaskError(f"{str(path.parent)!r} is a file: {path.name!r} cannot be written into it")
     if not path.parent.is_dir():
         raise UnmaskError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into: make it first")
     if not os.access(path.parent, os.W_OK):
