@@ -35,6 +35,7 @@ TEXTS = {
     "no-id.jsonl": '{"output": "18"}\n',
     "other-id.jsonl": '{"id": "?", "output": "18"}\n',
     "outputs.jsonl": '{"id": "x", "output": "18"}\n',
+    "traced-run/traces/one.jsonl": "",
     "torn-trace.jsonl": json.dumps(HEAD) + '\n{"step"\n',
     "newer-trace.jsonl": json.dumps(HEAD | {"version": 99}) + "\n{}\n",
     "odd-trace.jsonl": json.dumps(HEAD) + "\n[]\n{}\n",

@@ -50,6 +50,9 @@ def sync_folder(folder: Path) -> None:
 
 def read_json_lines(path: str | os.PathLike[str], form: str, version: int) -> list[Any]:
     """All lines of a file whose first line names this format and version."""
+    if Path(path).is_dir():
+        inside = next(iter(sorted(Path(path).glob("traces/*.jsonl"))), None)
+        raise UnmaskError(f"{str(path)!r} is a folder: name a file in it" + (f", such as {inside}" if inside else ""))
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
