@@ -68,13 +68,13 @@ def findings(evidence: Evidence) -> Findings:
     head = ("method", "writes under seed 0", "seeds that are right")
     table = Table.of("accuracy", f"{NUMBERS} → {TARGET} · {dtype}", head, body)
     picture = {"case-study": lambda kind: tree_image(tree, kind)}
-    return Findings([table], [_claim(measured, dtype)], [], picture, describe(tree, WIDTH))
+    return Findings([table], [judge_seeds(measured, dtype)], [], picture, describe(tree, WIDTH))
 
 
-def _claim(measured: dict[str, Any], dtype: str) -> Claim:
+def judge_seeds(measured: dict[str, Any], dtype: str) -> Claim:
     """By shares of seeds: most of the search's are right, and the path is wrong."""
     low, search = measured["low-confidence"], measured["ots"]
-    rights = search.get("rights", [search["right"]])
+    rights = search.get("rights") or [search["right"]]
     text = "Low-confidence fails and the search finds 87 − 28 + 35 under most seeds"
     figures = f"low-confidence answers {low['answer']}; the search is right under {sum(rights)} of {len(rights)} seeds"
     figures += f", in {dtype}"
