@@ -15,9 +15,9 @@ from torch import Tensor
 from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper
 from unmask.core.shapes import Bool, Columns
 from unmask.models.model import Model
+from unmask.models.text import HALF
 
 Ended = Callable[[Canvas], Bool[Tensor, " row"]]
-HALF = "\ufffd"  # what a tokenizer writes for bytes that are not a whole character yet
 
 
 class EarlyEnd(Wrapper):
