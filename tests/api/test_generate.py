@@ -42,6 +42,10 @@ for prompt, settings, sentence in [
     ("abc", {"seed": "x"}, "give a whole number"),
     ("abc", {"guidance": "much"}, "choose 0"),
     ("abc", {"stop": [7]}, "stop string"),
+    ("abc", {"stop": 7}, "stop=7 does not work"),
+    ("abc", {"guidance": True}, "choose 0"),
+    ("abc", {"temperature": 0.7}, "such as decoder='low-confidence(temperature=…)'"),
+    ("abc", {"max_new_tokens": 7}, "did you mean 'length'"),
     ("abc", {"decoder": 7}, "not int"),
     ("abc", {"batch": "x"}, "choose 1"),
 ]:
@@ -51,6 +55,18 @@ for prompt, settings, sentence in [
         assert sentence in str(error), (sentence, error)
     else:
         raise AssertionError(sentence)
+for model in (None, 7, chain.denoiser):
+    try:
+        unmask.generate(model, "abc")
+    except unmask.UnmaskError as error:
+        assert "what unmask.load and unmask.wrap return" in str(error)
+    else:
+        raise AssertionError(model)
+
+import numpy
+exact = unmask.generate(chain, "abc", length=numpy.int64(4), seed=numpy.int32(1), stop=None)
+assert exact.settings == unmask.generate(chain, "abc", length=4, seed=1).settings
+assert type(exact.settings["seed"]) is int
 """
 
 

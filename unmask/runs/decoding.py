@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from numbers import Integral
 from typing import Any, TypedDict
 
 from unmask.core import Adapter, Canvas, Decoder, Denoiser, block_size, decoder
@@ -55,9 +56,14 @@ class Decoding:
         if not isinstance(self.decoder, Decoder):
             raise UnmaskError(_not_a_decoder(self.decoder))
         for name in ("length", "seed"):
-            if isinstance(value := getattr(self, name), bool) or not isinstance(value, int):
+            if isinstance(value := getattr(self, name), bool) or not isinstance(value, Integral):
                 raise UnmaskError(f"{name}={value!r} does not work: give a whole number")
-        if not isinstance(self.guidance, int | float) or not 0 <= self.guidance < math.inf:
+            object.__setattr__(self, name, int(value))  # numpy's are not JSON
+        if (
+            isinstance(self.guidance, bool)
+            or not isinstance(self.guidance, int | float)
+            or not 0 <= self.guidance < math.inf
+        ):
             raise UnmaskError(f"guidance={self.guidance!r} does not work: choose 0 (none) or more")
         if self.suppress and self.early_end:
             raise UnmaskError("early_end waits for the end-of-text that suppress forbids: choose one of them")
@@ -98,6 +104,9 @@ class Decoding:
     def from_dict(cls, values: Mapping[str, Any]) -> Decoding:
         """From `to_dict`, or from what a user wrote: a decoder's spec, one stop string or a list of them."""
         stop = values.get("stop", ())
+        stop = () if stop is None else stop
+        if not isinstance(stop, Iterable):
+            raise UnmaskError(f"stop={stop!r} does not work: give a text or a list of them")
         parts = {"decoder": decoder.make(values.get("decoder", DECODER))}
         return cls(**{**values, **parts, "stop": (stop,) if isinstance(stop, str) else tuple(stop)})
 
@@ -113,6 +122,12 @@ def spec(value: Decoder) -> str:
         return decoder.spec(value)
     except UnmaskError:
         return repr(value)
+
+
+def decoder_with(setting: str) -> str | None:
+    """A decoder that has this setting, a simple one first."""
+    names = ("low-confidence", "order-token-search", *decoder)
+    return next((name for name in names if setting in {each.name for each in fields(decoder.find(name))}), None)  # type: ignore[arg-type]
 
 
 def heated(chosen: Decoder, temperature: float) -> Decoder:
