@@ -225,7 +225,7 @@ def test_a_gap_of_the_prompt_is_filled_before_a_stop_string_ends_a_path(chain):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", ["prefix", "dual"])
-@pytest.mark.parametrize("more", [{"guidance": 1.5}, {"early_end": True}, {"suppress": True}])
+@pytest.mark.parametrize("more", [{"guidance": 1.5}, {"early_end": True}, {"suppress": True}, {"stop": ("ab",)}])
 def test_a_cache_stands_under_every_other_setting_and_changes_no_batch(cache, more):
     model = unmask.load("toy-transformer(letters=3, seed=1)")
     prompts = ["abba", "b", "aab"]
