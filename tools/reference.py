@@ -1,5 +1,6 @@
-"""`python -m tools.reference [FOLDER] [HELP] [LISTS]`: docs/reference, help and lists of the command, from the code."""
+"""`python -m tools.reference`: docs/reference, help and lists of the command, from the code."""
 
+import argparse
 import dataclasses
 import inspect
 import json
@@ -189,5 +190,13 @@ def main(folder: Path = FOLDER, help_file: Path = HELP, list_file: Path = LISTS)
     list_file.write_text(lists(), encoding="utf-8")
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.reference", description="Write the reference pages again.")
+    parser.add_argument("--pages", type=Path, default=FOLDER, metavar="DIR", dest="folder", help="the pages")
+    parser.add_argument("--help-file", type=Path, default=HELP, metavar="FILE", help="the help of every command")
+    parser.add_argument("--list-file", type=Path, default=LISTS, metavar="FILE", help="what `unmask list` shows")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:4]))
+    main(**vars(_arguments()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, Unpack, overload
@@ -17,7 +17,7 @@ from unmask.models import Messages, Model
 from unmask.policies.way import Way
 from unmask.runs.answers import Errors, in_batches, read_prompts
 from unmask.runs.bounds import check_max_rows
-from unmask.runs.decoding import Decoding, DecodingOptions
+from unmask.runs.decoding import Decoding, DecodingOptions, decoder_with
 from unmask.runs.files import check_writable
 from unmask.runs.generation import Generation
 from unmask.runs.output import Output
@@ -27,6 +27,7 @@ from unmask.runs.scoring import WAY, OneText, Scored, Scoring, make_way, read_pa
 from unmask.runs.telling import Progress
 
 BATCH = 16  # prompts decoded together
+LENGTHS = ("max_new_tokens", "max_tokens", "gen_length")  # of other libraries
 Ids: TypeAlias = torch.Tensor | Mapping[str, Any]  # tensors, and what a tokenizer of `transformers` returns
 ManyPrompts: TypeAlias = list[str] | list[Messages] | list[list[dict[str, str]]] | list[list[int]]
 TraceOption: TypeAlias = bool | str | os.PathLike[str]
@@ -99,7 +100,7 @@ def generate(
     `errors="return"` the `UnmaskError` of a prompt that cannot be answered takes the place of its output.
     `progress=True` shows a bar on standard error; `progress(done, total)` is called after every batch.
     """
-    model = load(model) if isinstance(model, str) else model
+    model = _loaded(model)
     generation = Generation(model, _decoding(decoding, model.default_length), key=key)
     return _answer(generation, prompt, trace, max_rows, batch=batch, watch=watch, errors=errors, progress=progress)
 
@@ -126,7 +127,7 @@ def fill(
     All masks form one list from left to right, which the decoder takes in blocks. `.text` is the whole text, filled.
     The keyword arguments are those of `generate`, without `early_end`.
     """
-    model = load(model) if isinstance(model, str) else model
+    model = _loaded(model)
     generation = Generation(model, _decoding(decoding, 0, refused="early_end"), infill=True, key=key)
     return _answer(generation, prompt, trace, max_rows, batch=batch, watch=watch, errors=errors, progress=progress)
 
@@ -162,7 +163,7 @@ def score(
     masks of `elbo`. `batch` texts are scored together; no result depends on it. `progress` is as in `generate`.
     """
     chosen = make_way(way)
-    model = load(model) if isinstance(model, str) else model
+    model = _loaded(model)
     single = not isinstance(text, Sequence) or is_one(text)
     texts: list[Any] = [text] if single else list(text)
     prompts: list[Any] = [prompt] * len(texts) if not isinstance(prompt, Sequence) or is_one(prompt) else list(prompt)
@@ -200,7 +201,7 @@ def stream(
 
     The keyword arguments are the fields of `unmask.Decoding`, without `stop`.
     """
-    model = load(model) if isinstance(model, str) else model
+    model = _loaded(model)
     generation = Generation(model, _decoding(decoding, model.default_length, refused="stop"))
     prompts: list[EncodedPrompt] = []
     for each in _prompts(generation, prompt, check_max_rows(None))[0]:
@@ -210,11 +211,29 @@ def stream(
     return (_moment(generation, prompts, frame) for frame in generation.frames(prompts))
 
 
+def _loaded(model: Any) -> Model:
+    if isinstance(model, str | Path):
+        return load(model)
+    if isinstance(model, Model):
+        return model
+    kind = type(model).__name__
+    raise UnmaskError(f"a model is a name, a folder or what unmask.load and unmask.wrap return, not {kind}")
+
+
+def _remedy(name: str, known: Iterable[str]) -> str:
+    """For an unknown argument."""
+    if name in LENGTHS:
+        return "did you mean 'length'?"
+    if decoder := decoder_with(name):
+        return f"it is a setting of decoders, such as decoder='{decoder}({name}=…)'"
+    return nearest(name, known)
+
+
 def _decoding(options: Mapping[str, Any], length: int, refused: str = "") -> Decoding:
     known = AnswerOptions.__annotations__.keys() - {refused}
     for name in options:
         if name not in known:
-            raise UnmaskError(f"unknown argument {name!r}: {nearest(name, known)}")
+            raise UnmaskError(f"unknown argument {name!r}: {_remedy(name, known)}")
     chosen = length if options.get("length") is None else options["length"]
     return Decoding.from_dict({**options, "length": chosen})
 

@@ -42,6 +42,10 @@ for prompt, settings, sentence in [
     ("abc", {"seed": "x"}, "give a whole number"),
     ("abc", {"guidance": "much"}, "choose 0"),
     ("abc", {"stop": [7]}, "stop string"),
+    ("abc", {"stop": 7}, "stop=7 does not work"),
+    ("abc", {"guidance": True}, "choose 0"),
+    ("abc", {"temperature": 0.7}, "such as decoder='low-confidence(temperature=…)'"),
+    ("abc", {"max_new_tokens": 7}, "did you mean 'length'"),
     ("abc", {"decoder": 7}, "not int"),
     ("abc", {"batch": "x"}, "choose 1"),
 ]:
@@ -51,6 +55,18 @@ for prompt, settings, sentence in [
         assert sentence in str(error), (sentence, error)
     else:
         raise AssertionError(sentence)
+for model in (None, 7, chain.denoiser):
+    try:
+        unmask.generate(model, "abc")
+    except unmask.UnmaskError as error:
+        assert "what unmask.load and unmask.wrap return" in str(error)
+    else:
+        raise AssertionError(model)
+
+import numpy
+exact = unmask.generate(chain, "abc", length=numpy.int64(4), seed=numpy.int32(1), stop=None)
+assert exact.settings == unmask.generate(chain, "abc", length=4, seed=1).settings
+assert type(exact.settings["seed"]) is int
 """
 
 
@@ -163,9 +179,53 @@ def test_early_end_costs_less_and_gives_the_same_in_any_batch(chain):
         assert alone.cost.rows == output.cost.rows
 
 
+PATHS = ["low-confidence(block=4, temperature=2)", "left-to-right(temperature=2)", "dream(temperature=2)"]
+PATHS += ["adaptive(block=4, temperature=2)", "threshold(block=4)"]
+
+
+@pytest.mark.parametrize("spec", PATHS)
+def test_a_single_path_computes_nothing_after_a_stop_string(chain, spec: str):
+    settings: dict[str, Any] = {"decoder": spec, "length": 24, "suppress": True}
+    prompts = ["abc", "d", "gg"]
+    full = unmask.generate(chain, prompts, **settings)
+    stops = ("ab", "ga", full[0].text[3:5], full[1].text[:6] + "?")  # the last is never completed
+    short = unmask.generate(chain, prompts, stop=stops, **settings)
+    for prompt, whole, output in zip(prompts, full, short, strict=True):
+        cuts = [whole.text.find(stop) for stop in stops if stop in whole.text]
+        assert output.text == whole.text[: min(cuts, default=None)]
+        assert output.finish_reason == ("stop" if cuts else whole.finish_reason)
+        alone = unmask.generate(chain, prompt, stop=stops, **settings)
+        assert (alone.rows, alone.cost.rows) == (output.rows, output.cost.rows)
+    assert sum(output.cost.rows for output in short) < sum(output.cost.rows for output in full)
+
+
+@pytest.mark.parametrize("spec", ["ots(beams=2)", "best-of(n=2)", "vote(n=2)", "repair(rounds=1)", "search(budget=20)"])
+def test_where_scores_decide_a_stop_string_only_cuts(chain, spec: str):
+    full = unmask.generate(chain, "abc", decoder=spec, length=12)
+    short = unmask.generate(chain, "abc", decoder=spec, length=12, stop=full.text[:2])
+    assert short.text == ""
+    assert (short.score, short.cost.rows) == (full.score, full.cost.rows)
+
+
+def test_a_stop_string_that_began_earlier_may_still_be_completed(chain):
+    settings: dict[str, Any] = {"decoder": "left-to-right(temperature=2)", "length": 12, "suppress": True}
+    text = unmask.generate(chain, "abc", **settings).text
+    stops = [text[1:3], text[:6]]  # the first is complete before the second, which begins earlier
+    assert text.find(stops[0]) == 1
+    assert unmask.generate(chain, "abc", stop=stops, **settings).text == ""
+
+
+def test_a_gap_of_the_prompt_is_filled_before_a_stop_string_ends_a_path(chain):
+    settings: dict[str, Any] = {"decoder": "low-confidence(block=4, temperature=2)", "length": 12, "suppress": True}
+    full = unmask.fill(chain, "ab<mask:3>cd", **settings)
+    short = unmask.fill(chain, "ab<mask:3>cd", stop=(stop := full.text[9:11]), **settings)
+    assert short.text == full.text[:7] + full.text[7:].partition(stop)[0]
+    assert short.cost.rows < full.cost.rows
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", ["prefix", "dual"])
-@pytest.mark.parametrize("more", [{"guidance": 1.5}, {"early_end": True}, {"suppress": True}])
+@pytest.mark.parametrize("more", [{"guidance": 1.5}, {"early_end": True}, {"suppress": True}, {"stop": ("ab",)}])
 def test_a_cache_stands_under_every_other_setting_and_changes_no_batch(cache, more):
     model = unmask.load("toy-transformer(letters=3, seed=1)")
     prompts = ["abba", "b", "aab"]

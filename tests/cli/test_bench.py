@@ -10,7 +10,8 @@ SMALL = ["--shape", "llada-nano", "--device", "cpu", "--prompt", "4", "--length"
 
 
 @pytest.fixture
-def run(command):
+def run(command, monkeypatch, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)  # what is written by mistake is not left in the checkout
     return partial(command, "bench")
 
 
@@ -46,8 +47,9 @@ def test_json_is_one_object_on_standard_output(run):
         (["--model", "toy-chain", "--device", "cpu"], "toy-chain is not a transformer"),
     ],
 )
-def test_bad_input_exits_with_2_and_one_sentence(run, words: list[str], sentence: str):
+def test_bad_input_exits_with_2_and_one_sentence(run, tmp_path: Path, words: list[str], sentence: str):
     code, stdout, stderr = run(*words)
     assert (code, stdout) == (2, "")
     assert sentence in stderr
     assert stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())

@@ -118,7 +118,7 @@ WRONG = [
     (["generate", "abc", "more"], "", "more"),
     (["generate", "a<mask:2>"], "", "use fill"),
     (["generate", "abc", "--lenght", "8"], "", "--length"),
-    (["generate", "abc", "--length", "eight"], "", "valid integer"),
+    (["generate", "abc", "--length", "eight"], "", "give a whole number"),
     (["generate", "abc", "--length", "0"], "", "give at least 1"),
     (["generate", "abc", "--length", "-3"], "", "give at least 1"),
     (["generate", "abc", "--length", "99999"], "", "shorten the length by"),
@@ -128,8 +128,8 @@ WRONG = [
     (["generate", "abc", "--trace", ""], "", "is a folder"),
     (["fill", "a<mask:999999999>"], "", "shorten the length by"),
     (["fill", f"a<mask:{'9' * 5000}>"], "", "is not a gap"),
-    (["generate", "abc", "--seed", "x"], "", "valid integer"),
-    (["generate", "abc", "--guidance", "x"], "", "valid number"),
+    (["generate", "abc", "--seed", "x"], "", "give a whole number"),
+    (["generate", "abc", "--guidance", "x"], "", "give a number"),
     (["generate", "abc", "--guidance", "-1"], "", "choose 0"),
     (["generate", "abc", "--guidance", "nan"], "", "choose 0"),
     (["generate", "abc", "--stop", ""], "", "stop string"),
@@ -162,7 +162,7 @@ WRONG = [
     (["env", "please"], "", "please"),
     (["env", "--jsn"], "", "--json"),
     (["demo", "--model", "toy-chian"], "", "did you mean 'toy-chain'"),
-    (["demo", "--length", "x"], "", "valid integer"),
+    (["demo", "--length", "x"], "", "give a whole number"),
     (["demo", "--length", "0"], "", "give at least 1"),
 ]
 

@@ -35,6 +35,7 @@ TEXTS = {
     "no-id.jsonl": '{"output": "18"}\n',
     "other-id.jsonl": '{"id": "?", "output": "18"}\n',
     "outputs.jsonl": '{"id": "x", "output": "18"}\n',
+    "traced-run/traces/one.jsonl": "",
     "torn-trace.jsonl": json.dumps(HEAD) + '\n{"step"\n',
     "newer-trace.jsonl": json.dumps(HEAD | {"version": 99}) + "\n{}\n",
     "odd-trace.jsonl": json.dumps(HEAD) + "\n[]\n{}\n",
@@ -59,6 +60,8 @@ def files(tmp_path_factory) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "empty-folder").mkdir()
+    (folder / "endless-run").mkdir()
+    (folder / "endless-run/run.json").symlink_to("/dev/zero")
     (folder / "latin-1.txt").write_bytes("café".encode("latin-1"))
     (folder / "binary.bin").write_bytes(bytes(range(256)))
     (folder / "bad-data/humaneval").mkdir()

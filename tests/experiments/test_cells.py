@@ -104,6 +104,10 @@ def test_quick_is_small():
             assert part.samples <= 16
             assert all(getattr(decoder.make(method.spec), "beams", 1) <= 4 for method in part.methods)
     assert [part.benchmark for part in find("pass-at-k").parts(small)] == ["Countdown"]
+    assert totals([cell for each in EXPERIMENTS.values() for cell in plan(each, small, "cpu")])["rows"] <= 21_000
+    asked = setup_for("tiny", quick=True, benchmarks=["MATH500", "Sudoku"])
+    counts = [len({part.benchmark for part in find("frontier").parts(setup)}) for setup in (small, asked)]
+    assert counts == [1, 2]
 
 
 def test_other_lengths_methods_and_benchmarks_can_be_asked_for():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.experiments.made_up import evidence, small
-from unmask.experiments import find
+from unmask.experiments import case_study, find
 from unmask.experiments.methods import TEN
 from unmask.report.statistics import Comparison, mean_difference
 
@@ -25,6 +25,12 @@ def test_table_1_holds_where_the_search_is_best_and_not_where_it_is_worst():
     bad = outcomes("table-1", others | {"ots": 0.1, "random-vote": 0.7})
     assert set(bad.values()) == {"does not hold"}
     assert len(good) == 2 + 1 + 4 + 1 + 1 + 2 + 1
+
+
+@pytest.mark.parametrize(("rights", "outcome"), [(2, "not decided"), (32, "holds")])
+def test_two_seeds_do_not_decide_the_case_study(rights: int, outcome: str):
+    measured = {"low-confidence": {"right": False, "answer": None}, "ots": {"rights": [True] * rights}}
+    assert case_study.judge_seeds(measured, "float32").outcome == outcome
 
 
 def test_a_difference_within_noise_is_not_decided():

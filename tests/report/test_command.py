@@ -33,7 +33,7 @@ def test_tables_go_to_standard_output_and_files_where_they_were_asked_for(run, t
     assert (tmp_path / "t.md").read_text().startswith("# Report\n")
     assert (tmp_path / "c.csv").read_text().startswith("model,task,task_version,decoder,spec,")
     assert {path.name for path in (tmp_path / "figures/new").iterdir()} >= {
-        f"countdown-rows.{kind}" for kind in ("svg", "png", "pdf")
+        f"countdown-low-confidence-order-token-search-random-rows.{kind}" for kind in ("svg", "png", "pdf")
     }
 
 

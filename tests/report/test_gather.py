@@ -129,11 +129,22 @@ def test_decoders_that_agree_on_everything_are_still_compared():
 def test_a_sweep_over_beams_is_one_line_against_rows():
     specs = ["ots(beams=1)", "ots(beams=3)", "vote(n=2)", "vote(n=2, inner=random(temperature=1.0))", "low-confidence"]
     drawn = {plot.name: plot for plot in report_plots(gather([run(grid(specs, [64], 4))]))}
-    assert list(drawn) == ["countdown-rows"]
-    lines = {label: [point.x for point in points] for label, points in drawn["countdown-rows"].lines}
+    assert list(drawn) == ["countdown-low-confidence-order-token-search-vote-rows"]
+    (plot,) = drawn.values()
+    assert plot.limits is None  # alone it takes its own
+    lines = {label: [point.x for point in points] for label, points in plot.lines}
     assert lines["order-token-search"] == sorted(lines["order-token-search"])
     assert len(lines["order-token-search"]) == 2
     assert {"vote(n=2)", "vote(n=2, inner=random(temperature=1.0))", "low-confidence"} < set(lines)
+
+
+def test_plots_of_several_tasks_share_their_scale_and_are_named_by_task_and_decoder():
+    right = {"countdown": 1, "mini-gsm": 9}
+    specs = ["low-confidence", "random", "margin", "entropy"]
+    records = [record(s, 64, i, of=of, right=i < n) for of, n in right.items() for s in specs for i in range(10)]
+    plots = report_plots(gather([run(records)]))
+    assert [plot.name for plot in plots] == ["countdown-4-decoders-rows", "mini-gsm-4-decoders-rows"]
+    assert plots[0].limits == plots[1].limits == pytest.approx((-5, 105))  # 10 ± 10 to 90 ± 10, and a margin
 
 
 def test_the_same_record_in_two_runs_counts_once():

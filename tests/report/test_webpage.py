@@ -13,6 +13,7 @@ import pytest
 from tests.report.examples import grid, record, run
 from unmask.report.run_report import run_report
 from unmask.report.webpage import embed
+from unmask.runs.record import trace_file
 
 HOSTILE = (
     "</script><script>document.title='owned'</script>",
@@ -103,6 +104,18 @@ def test_embedded_json_reads_back_and_holds_no_bracket(text: str):
     assert not set("<>&") & set(embed(text))
 
 
+def test_a_record_whose_run_kept_its_trace_links_to_it(tmp_path: Path):
+    folder, records = tmp_path / "javascript:run's", [record("low-confidence", problem=i) for i in range(2)]
+    trace = folder / trace_file(records[1].name)
+    trace.parent.mkdir(parents=True)
+    trace.touch()
+    report = run_report([run(records, str(folder))])
+    data = json.loads(Reader(report.html(tmp_path / "pages" / "report.html")).scripts[0])
+    traces = [dict(zip(data["fields"], row, strict=True))["trace"] for row in data["records"]]
+    assert traces == [None, [0, trace.name]]
+    assert data["folders"] == [["../javascript%3Arun%27s/traces", str(trace.parent)]]
+
+
 def test_a_page_without_anything_to_draw_says_so():
     assert "There is nothing to draw." in run_report([run([record(problem=i) for i in range(2)])]).html()
 
@@ -128,12 +141,17 @@ def test_a_browser_filters_and_shows_two_decoders_side_by_side(tmp_path: Path):
         record("low-confidence", 64, 1, text="needle in the first", right=True),
         record("random", 64, 1, text="nothing", right=True),
     ]
+    trace = tmp_path / "a run" / trace_file(records[1].name)
+    trace.parent.mkdir(parents=True)
+    trace.touch()
     page = tmp_path / "report.html"
-    page.write_text(run_report([run(records)]).html(), encoding="utf-8")
+    page.write_text(run_report([run(records, str(tmp_path / "a run"))]).html(page), encoding="utf-8")
     gained = _browse(page, "outcome=gained&open=1")
     assert "1 of 2 outputs: low-confidence right in 0 of 1, random right in 1 of 1" in gained
     shown = re.findall(r"<pre[^>]*>(.*?)</pre>", gained, re.DOTALL)
     assert shown[1:] == ["first <mark>add</mark> then carry", "first <mark>subtract</mark> then carry"]
+    assert re.findall(r'<a href="([^"#]+)">trace</a>', gained) == [f"a%20run/traces/{trace.name}"]
+    assert f"unmask view --open '{trace}'" in gained
     shown = _browse(page, "search=NEEDLE&length=64&task=countdown")
     assert "1 of 2 outputs" in shown
     assert "countdown-1" in shown.partition('<ol id="list">')[2].partition("</ol>")[0]

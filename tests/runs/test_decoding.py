@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.runs.nano import small_grid
+from tests.runs.nano import run_here, small_grid
 from unmask.cli.app import whole
 from unmask.errors import UnmaskError
 from unmask.runs.decoding import Decoding, DecodingOptions
 from unmask.runs.grid import make_grid
+from unmask.runs.head import write_head
 from unmask.runs.placement import Placement
+from unmask.runs.store import read_run
 
 SPECS = json.loads(Path(__file__).with_name("specs.json").read_text("utf-8"))  # written by an earlier version
 GRIDS: dict[str, dict[str, Any]] = {
@@ -45,6 +47,18 @@ GRIDS: dict[str, dict[str, Any]] = {
 def test_a_run_of_an_earlier_version_has_the_same_spec(name: str):
     again = small_grid(**{"model": "tiny"} | GRIDS[name])
     assert json.dumps(again.spec(again.problems())) == json.dumps(SPECS[name])
+
+
+def test_a_run_that_computed_on_after_a_stop_string_is_read_and_not_resumed(tmp_path: Path):
+    grid = small_grid("toy-chain", tasks=["countdown"], decoders=["low-confidence"], limit=1, stop=("a",))
+    run = run_here(grid, tmp_path)
+    assert run.spec["ends_at_stop"] is True
+    assert run_here(grid, tmp_path).records == run.records
+    del run.spec["ends_at_stop"]  # as earlier versions wrote it
+    write_head(tmp_path, run.head)
+    assert read_run(tmp_path).records == run.records
+    with pytest.raises(UnmaskError, match=r"holds another run \(ends_at_stop: None there, True here\)"):
+        run_here(grid, tmp_path)
 
 
 def test_the_default_length_is_read_without_loading_a_checkpoint(model: str, monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from unmask.errors import UnmaskError
 from unmask.tasks import data as data_files
 from unmask.tasks import grading, task
 from unmask.tasks.benchmark import load_wording
+from unmask.tasks.countdown import Countdown
+from unmask.tasks.task import Problem
 
 
 def lines(problems, key: str = "id") -> list[str]:
@@ -31,6 +34,23 @@ def test_generated_families_are_graded_too():
     stream = iter(graded_task.problems())
     some = [next(stream) for _ in range(20)]
     assert grading.grade(graded_task, lines(some)[::-1]).right == 20
+
+
+def test_an_unknown_problem_of_an_endless_family_is_refused_before_all_are_searched(monkeypatch: pytest.MonkeyPatch):
+    drawn: list[str] = []
+
+    def problems(self: Countdown) -> Iterator[Problem]:
+        for place in range(20_000):
+            drawn.append(f"countdown-{place}")
+            yield Problem(drawn[-1], str(place), "", {})
+
+    monkeypatch.setattr(Countdown, "problems", problems)
+    countdown = task.make("countdown")
+    with pytest.raises(UnmaskError, match=r"no problem 'x': .*'countdown-0'; the task's settings choose its problems"):
+        grading.match(countdown, grading.read(['{"id": "x", "output": ""}']))
+    assert len(drawn) < 2_010
+    far_apart = [f'{{"id": "countdown-{place}", "output": ""}}' for place in (1_900, 3_000, 19_999)]
+    assert [problem.question for problem in grading.match(countdown, grading.read(far_apart))][-1] == "19999"
 
 
 GOOD = '{"id": "countdown-d1/0", "output": ""}'

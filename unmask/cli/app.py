@@ -148,9 +148,30 @@ def _refuse(sentence: str) -> int:
     return 2
 
 
+def _remedy(type: str, msg: str, **_: Any) -> str:
+    """For what pydantic found wrong with a number."""
+    wanted = {"int": "give a whole number", "float": "give a number"}
+    return wanted.get(type.partition("_")[0]) or f"choose a value {msg.removeprefix('Input should be ')}"
+
+
+def _setting(option: str, context: Any) -> str | None:
+    """Where an option that a command lacks is a setting of decoders."""
+    if all(each.name != "decoder" for each in context.command.params):
+        return None
+    from unmask.runs.decoding import decoder_with  # the command has loaded torch by now
+
+    name = option.lstrip("-").replace("-", "_")
+    decoder = decoder_with(name)
+    return decoder and f"{option} is a setting of decoders: write --decoder '{decoder}({name}=…)'"
+
+
 def _sentence(error: Any, command: Any) -> str:
-    """Click's sentence; for a misspelt command, one with the nearest command."""
+    """Click's sentence; our own for a misspelt command, and for a word where a number is wanted."""
     text = error.format_message()
+    if wrong := getattr(error.__cause__, "errors", list)():  # of pydantic, by which typer reads numbers
+        return f"{max(error.param.opts, key=len)} {wrong[0]['input']!r} does not work: {_remedy(**wrong[0])}"
+    if text.startswith("No such option") and (hint := _setting(error.option_name, error.ctx)):
+        return hint
     if text.startswith("No such command"):
         wrong = text.split("'")[1]
         group = getattr(getattr(error, "ctx", None), "command", command)  # the one whose command was misspelt

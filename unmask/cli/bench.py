@@ -57,7 +57,7 @@ def bench(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the results as JSON, again after every run.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot, .svg or .png.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot: .svg, .png or .pdf.")] = None,
     placement: options.PlacementFields,
     json: options.Json = False,
 ) -> None:

@@ -24,6 +24,7 @@ REASONS = {
     errno.ENOSPC: "there is no room left on the device",
     errno.EDQUOT: "the disk quota is used up",
     errno.EROFS: "the file system is read-only",
+    errno.ENOTDIR: "a part of this path is a file",
     errno.EACCES: "permission is missing",
     errno.EPERM: "permission is missing",
 }

@@ -22,7 +22,7 @@ def report(
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
     latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX, for booktabs.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every cell's figures, unrounded.")] = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the plots as SVG and PNG.")] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the plots as SVG, PNG and PDF.")] = None,
     against: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Compare with this decoder; low-confidence without it.")
     ] = None,
@@ -39,11 +39,13 @@ def report(
       unmask report runs/a runs/b --against 'ots(beams=2)' --html report.html
       unmask report runs/countdown --markdown report.md --csv cells.csv --plots figures
     """
-    for path in (html, markdown, csv):
+    for path in (html, markdown, latex, csv):
         if path is not None:
             check_writable(path)
     report = run_report(read_runs(folders), against, timing)
-    for path, text in ((html, report.html), (markdown, report.markdown), (latex, report.latex), (csv, report.csv)):
+    if html is not None:
+        keep(report.html(html).encode("utf-8", "replace"), html)
+    for path, text in ((markdown, report.markdown), (latex, report.latex), (csv, report.csv)):
         if path is not None:
             keep(text().encode("utf-8", "replace"), path)
     if plots is not None:

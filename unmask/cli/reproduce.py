@@ -35,7 +35,10 @@ def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="From `unmask list experiments`.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="One problem per cell of three benchmarks, to see that everything works.")
+        bool,
+        typer.Option(
+            "--quick", help="One problem per cell, on at most three benchmarks, to see that everything works."
+        ),
     ] = False,
     plan_: Annotated[bool, typer.Option("--plan", help="Only print the cells, rows and time.")] = False,
     model: options.ModelName = options.MODEL,

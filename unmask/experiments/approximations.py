@@ -37,7 +37,7 @@ def parts(setup: Setup) -> list[Part]:
     """One per kind and benchmark, since a run has one cache."""
     methods = selected(setup, (_method(setup, name) for name in KINDS))
     parts = []
-    for benchmark in setup.chosen(*BENCHMARKS):
+    for benchmark in setup.chosen_for_many(*BENCHMARKS):
         length = setup.at(benchmark, LENGTH)
         for method in methods:
             cache, _, early_end = KINDS[method.name]

@@ -10,7 +10,7 @@ from unmask.experiments.evidence import Evidence
 from unmask.experiments.methods import Part
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
-from unmask.report.plots import Plot, draw
+from unmask.report.plots import Plot, draw, one_scale
 from unmask.report.statistics import Difference, exceeds, mcnemar
 from unmask.report.tables import Table, signed
 
@@ -104,7 +104,8 @@ class Findings:
 
     def images(self, *kinds: str) -> dict[str, bytes]:
         """By file name."""
-        drawn = {f"{plot.name}.{kind}": draw(plot, kind) for plot in self.plots if plot.lines for kind in kinds}
+        plots = [plot for plot in self.plots if plot.lines]
+        drawn = {f"{plot.name}.{kind}": draw(plot, kind) for plot in one_scale(plots) for kind in kinds}
         return drawn | {f"{name}.{kind}": picture(kind) for name, picture in self.pictures.items() for kind in kinds}
 
 

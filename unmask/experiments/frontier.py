@@ -102,7 +102,7 @@ def drawn(setup: Setup, length: int) -> list[Method]:
 
 def parts(setup: Setup) -> list[Part]:
     parts = []
-    for benchmark in setup.chosen(*BENCHMARKS):
+    for benchmark in setup.chosen_for_many(*BENCHMARKS):
         length = setup.at(benchmark, LENGTH)
         groups = {"": (methods(setup, length), (0,)), "drawn": (drawn(setup, length), setup.seeds)}
         every = [method for members, _ in groups.values() for method in members]

@@ -23,7 +23,9 @@ INTERVALS, SAMPLES, BEAMS = (4, 8, 32), (2, 4), (1, 2, 4, 8, 16)
 
 
 def parts(setup: Setup) -> list[Part]:
-    return single_parts(setup, BENCHMARKS, LENGTH, lambda length: selected(setup, methods(setup, length)))
+    return single_parts(
+        setup, setup.chosen_for_many(*BENCHMARKS), LENGTH, lambda length: selected(setup, methods(setup, length))
+    )
 
 
 def methods(setup: Setup, length: int) -> list[Method]:

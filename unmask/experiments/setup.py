@@ -36,7 +36,8 @@ class Setup:
     samples: int = 256  # draws for pass@k
     limit: int | None = None  # problems per benchmark; None: all
     few: int | None = None  # problems where each takes many draws or a search per position
-    repeats: int = 32  # problems that are timed
+    repeats: int = 32  # problems that are timed; seeds of the case study at most
+    widest: int | None = None  # benchmarks where many methods are compared; None: all
     metric: Metric = "ours"
     grid: bool = False  # also choose K and τ, on other problems than the tested ones
     tuning: Mapping[str, str] = field(default_factory=dict)  # by benchmark, the task on which they are chosen
@@ -49,6 +50,10 @@ class Setup:
     def at(self, benchmark: str, published: int) -> int:
         """The length of an experiment that the paper ran at the published length."""
         return self.own.get(benchmark, published)
+
+    def chosen_for_many(self, *benchmarks: str) -> list[str]:
+        """Those on which many methods are compared."""
+        return self.chosen(*benchmarks)[: self.widest]
 
     def chosen(self, *benchmarks: str) -> list[str]:
         """Those that are run, one per task: two benchmarks may share a task."""
@@ -145,7 +150,9 @@ def setup_for(
     for wanted in benchmarks or ():
         if wanted not in BENCHMARKS:
             raise UnmaskError(f"the paper has no benchmark {wanted!r}: {nearest(wanted, BENCHMARKS)}")
-    return replace(setup, benchmarks=tuple(benchmarks or setup.benchmarks), methods=tuple(methods or ()))
+    if benchmarks:
+        setup = replace(setup, benchmarks=tuple(benchmarks), widest=None)
+    return replace(setup, methods=tuple(methods or ()))
 
 
 def _matched(beams: int) -> dict[str, int]:
@@ -156,7 +163,7 @@ def _matched(beams: int) -> dict[str, int]:
 
 def _small(setup: Setup) -> Setup:
     """Enough to see that everything works, too little for any conclusion; at a length where `tiny` can answer."""
-    length = 64 if setup.own else 32
-    own, few = dict.fromkeys(BENCHMARKS, length) | {"Sudoku": 48}, QUICK
+    length = 48 if setup.own else 32
+    own, few = dict.fromkeys(BENCHMARKS, length), QUICK
     small = replace(setup, axis=(length,), tabled=None, own=own, limit=few, few=few, samples=8, repeats=2, seeds=(0,))
-    return replace(small, passes=("Countdown",), most_beams=4, benchmarks=QUICK_BENCHMARKS)
+    return replace(small, passes=("Countdown",), most_beams=4, benchmarks=QUICK_BENCHMARKS, widest=1)

@@ -10,6 +10,7 @@ import torch
 from unmask.core import Denoiser
 from unmask.errors import UnmaskError, nearest
 from unmask.models.block_causal import make_network
+from unmask.models.family import family
 from unmask.models.hub import SETTINGS, is_hub_id, snapshot
 from unmask.models.manifest import read_block, read_length, read_manifest
 from unmask.models.memory import check_fits, choose_device, choose_dtype
@@ -76,6 +77,9 @@ def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path | N
 def check_name(name: str | Path) -> None:
     """Refuse what is neither a registered model nor a folder nor a hub id; nothing is read or fetched."""
     if not (registered(name) or is_folder(name) or is_hub_id(str(name))):
+        if (word := str(name).lower()) in list(family):
+            example = family.find(word).example
+            raise UnmaskError(f"{str(name)!r} is a family of models: name a checkpoint of it, such as {example}")
         raise UnmaskError(
             f"unknown model {str(name)!r}: {nearest(str(name), model)} (a folder, or a hub id such as "
             "GSAI-ML/LLaDA-8B-Instruct, works too)"

@@ -16,6 +16,7 @@ from unmask.models.chat_template import RENDERER
 from unmask.models.config import shown
 from unmask.models.model import Messages
 
+HALF = "\ufffd"  # what a tokenizer writes for bytes that are not a whole character yet
 LARGEST = 2**28  # bytes of a file that is not weights
 
 # How Qwen2.5 splits text before its merges. Checkpoints with only vocab.json and merges.txt leave this to code.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unmask.report import labels
@@ -39,13 +39,34 @@ class Plot:
     zero: bool = False  # the axis starts at zero
     shares: bool = True  # values are shares, shown in percent
     ticks: tuple[str, ...] = ()  # names of x = 0, 1, 2 …; without them the axis is logarithmic
+    limits: tuple[float, float] | None = None  # of the y axis, where other panels share it
 
 
 def report_plots(groups: Sequence[Group]) -> list[Plot]:
     """Every plot that has more than one point to show."""
     names = file_names(groups)
     plots = [plot for name, group in zip(names, groups, strict=True) for plot in _group_plots(group, name)]
-    return [plot for plot in plots if plot.lines]
+    return one_scale([plot for plot in plots if plot.lines])
+
+
+def one_scale(plots: Sequence[Plot]) -> list[Plot]:
+    """The panels of a figure: those whose y axes mean the same have the same limits."""
+    axes = grouped(plots, lambda plot: (plot.y, plot.shares))
+    limits = {axis: _limits(panels) for axis, panels in axes.items() if len(panels) > 1}
+    return [replace(plot, limits=limits.get((plot.y, plot.shares))) for plot in plots]
+
+
+def _limits(panels: Sequence[Plot]) -> tuple[float, float]:
+    """From the lowest error bar to the highest, with a margin, in the units of the axis."""
+    points = [point for plot in panels for _, points in plot.lines for point in points]
+    ends = [
+        (point.estimate.value or 0.0) + sign * error
+        for point in points
+        for sign, error in zip((-1, 1), _errors(point), strict=True)
+    ]
+    ends += [plot.level[1] for plot in panels if plot.level]
+    margin, times = 0.05 * (max(ends) - min(ends)), 100 if panels[0].shares else 1
+    return times * (min(ends) - margin), times * (max(ends) + margin)
 
 
 def file_names(groups: Sequence[Group]) -> list[str]:
@@ -62,14 +83,24 @@ def _plain(name: str) -> str:
 def _group_plots(group: Group, name: str) -> Iterator[Plot]:
     graded = [series for series in group.series if any(result.accuracy.n for result in series.results.values())]
     title = f"{group.model} · {group.name}"
+
+    def plot(kind: str, title: str, x: str, lines: Iterable[Curve]) -> Plot:
+        lines = tuple(lines)
+        return Plot(f"{name}-{_decoders(label for label, _ in lines)}-{kind}", title, x, lines)
+
     if len(group.lengths) > 1:
-        yield Plot(f"{name}-rows", title, ROWS, tuple((each.label, points_by_rows(each)) for each in graded))
-        yield Plot(f"{name}-length", title, "length", tuple((each.label, points_by_length(each)) for each in graded))
+        yield plot("rows", title, ROWS, ((each.label, points_by_rows(each)) for each in graded))
+        yield plot("length", title, "length", ((each.label, points_by_length(each)) for each in graded))
     elif len(graded) > 1:
-        yield Plot(f"{name}-rows", f"{title}, L={group.lengths[0]}", ROWS, tuple(_sweeps(graded)))
+        yield plot("rows", f"{title}, L={group.lengths[0]}", ROWS, _sweeps(graded))
     for length in group.lengths:
-        curves = pass_curves(group, length)
-        yield Plot(f"{name}-pass-{length}", f"{title}, pass@k, L={length}", "k", curve_lines(curves))
+        yield plot(f"pass-{length}", f"{title}, pass@k, L={length}", "k", curve_lines(pass_curves(group, length)))
+
+
+def _decoders(names: Iterable[str]) -> str:
+    """For a file's name: up to three decoders, or how many there are."""
+    plain = sorted({_plain(name.rpartition(" × ")[2].partition("(")[0]) for name in names})
+    return "-".join(plain) if len(plain) <= 3 else f"{len(plain)}-decoders"
 
 
 def _sweeps(swept: Iterable[Series]) -> Iterator[Curve]:
@@ -102,7 +133,7 @@ def curve_lines(curves: Mapping[str, Mapping[int, Estimate]]) -> tuple[Curve, ..
 
 
 def draw(plot: Plot, kind: str) -> bytes:
-    """As `svg` or `png`."""
+    """As `svg`, `png` or `pdf`."""
 
     def paint(figure: Any) -> None:
         axes = figure.subplots()
@@ -145,7 +176,7 @@ def _scale(axes: Any, plot: Plot) -> None:
     axes.set_title(labels.visible(", ".join(filter(None, (plot.title, n)))), fontsize=10, loc="left")
     axes.set(xlabel=plot.x if plot.ticks else f"{plot.x}, logarithmic", ylabel=plot.y)
     _x_ticks(axes, plot)
-    low, high = axes.get_ylim()
+    low, high = plot.limits or axes.get_ylim()
     axes.set_ylim(0 if plot.zero else max(low, -2), max(5, min(high, 102)) if plot.shares else high)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from os import PathLike
@@ -16,10 +16,11 @@ from unmask.report.compare import Pair, cell_figures, choose_baseline, compare_w
 from unmask.report.gather import Group, gather
 from unmask.report.latex import latex
 from unmask.report.plots import Plot, draw, report_plots
-from unmask.report.sources import Source, missing_table, source_of
+from unmask.report.sources import Source, missing_table, source_of, traces_of
 from unmask.report.tables import Table, report_tables
 from unmask.runs.decoding import Decoding
 from unmask.runs.placement import Placement
+from unmask.runs.record import Name
 from unmask.runs.store import Run, read_run
 
 CELL = ("decoder", "length", "seed")  # of a cell, not of a run
@@ -37,6 +38,7 @@ class RunReport:
     settings: Mapping[str, Any]  # those that all runs share and that are not the usual ones
     sources: Sequence[Source] = ()  # the runs
     timing: bool = False  # also show timings, which differ from run to run
+    traces: Mapping[Name, Path] = field(default_factory=dict)  # of the records that have one
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -76,9 +78,11 @@ class RunReport:
     def csv(self) -> str:
         return formats.comma_separated(cell_figures(self.groups, self.pairs))
 
-    def html(self) -> str:
+    def html(self, page: Path | None = None) -> str:
+        """A page whose links to traces work in the file `page`, or in a file of this folder."""
         images = [(plot, draw(plot, "svg")) for plot in self.plots]
-        return webpage.render_page(self.groups, self.tables, images, self.legend, self.baseline, self.sources)
+        data = webpage.outputs(self.groups, self.baseline, self.traces, page or Path("report.html"))
+        return webpage.render_page(self.groups, self.tables, images, self.legend, self.sources, data)
 
     def images(self) -> dict[str, bytes]:
         """By file name."""
@@ -91,7 +95,7 @@ def run_report(runs: Sequence[Run], against: str | None = None, timing: bool = F
         names = ", ".join(repr(str(run.folder)) for run in runs)
         raise UnmaskError(f"nothing is recorded yet in {names}")
     sources = [source_of(run) for run in runs]
-    return RunReport(groups, choose_baseline(groups, against), shared_settings(runs), sources, timing)
+    return RunReport(groups, choose_baseline(groups, against), shared_settings(runs), sources, timing, traces_of(runs))
 
 
 def read_runs(folders: Sequence[str | PathLike[str]]) -> list[Run]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from unmask.report.labels import decoder_label, task_label
 from unmask.report.tables import Table
-from unmask.runs.record import Cell
+from unmask.runs.record import Cell, Name, trace_file
 from unmask.runs.store import Run
 
 
@@ -52,6 +53,16 @@ def source_of(run: Run) -> Source:
         sum(planned.values()) if planned else None,
         tuple(missing),
     )
+
+
+def traces_of(runs: Sequence[Run]) -> dict[Name, Path]:
+    """The trace of each record that has one in its run's folder."""
+    traces: dict[Name, Path] = {}
+    for run in runs:
+        stored = {path.name for path in run.folder.glob("traces/*.jsonl")}
+        paths = {record.name: run.folder / trace_file(record.name) for record in run.records}
+        traces |= {name: path for name, path in paths.items() if path.name in stored}
+    return traces
 
 
 def planned_records(run: Run) -> dict[Cell, int] | None:

@@ -10,22 +10,24 @@ import base64
 import hashlib
 import html
 import json
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from unmask.report.gather import Group, natural
 from unmask.report.labels import visible
 from unmask.report.plots import Plot, describe
 from unmask.report.sources import Source
 from unmask.report.tables import BEST, SECOND, Table, TableCell
-from unmask.runs.record import Record
+from unmask.runs.record import Name, Record
 
 STATIC = Path(__file__).with_name("static")
 FIELDS = (
     *("cell", "problem", "seed", "sample", "prompt", "text", "answer"),
-    *("right", "score", "likelihood", "rows", "error"),
+    *("right", "score", "likelihood", "rows", "error", "trace"),
 )
 TITLE = "unmask report"
 
@@ -35,8 +37,8 @@ def render_page(
     tables: Sequence[Table],
     images: Sequence[tuple[Plot, bytes]],
     legend: Sequence[tuple[str, str]],
-    baseline: str | None,
-    sources: Sequence[Source] = (),
+    sources: Sequence[Source],
+    data: Mapping[str, Any],
 ) -> str:
     style, script = _static("page.css"), _static("page.js")
     parts = {
@@ -50,7 +52,7 @@ def render_page(
         "plots": "\n".join(_image(plot, svg) for plot, svg in images) or "<p>There is nothing to draw.</p>",
         "sources": "\n".join(map(_source, sources)) or "<p>The runs do not say.</p>",
         "legend": "\n".join(f"<dt>{_text(label)}</dt><dd>{_text(full)}</dd>" for label, full in legend),
-        "data": embed(_data(groups, baseline)),
+        "data": embed(data),
     }
     return re.sub(r"\{\{([a-z-]+)\}\}", lambda match: parts[match[1]], _static("page.html"))
 
@@ -87,8 +89,10 @@ def _source(source: Source) -> str:
     return f"<h3>{_text(source.folder)}</h3><dl>{rows}{commands}</dl>"
 
 
-def _data(groups: Sequence[Group], baseline: str | None) -> dict[str, Any]:
+def outputs(groups: Sequence[Group], baseline: str | None, traces: Mapping[Name, Path], page: Path) -> dict[str, Any]:
+    """What the page's script shows: every record, and where its trace is."""
     labels = _labels(groups)
+    folders = sorted({path.parent for path in traces.values()})
     first = baseline if baseline in labels else labels[0] if labels else ""
     prompts: dict[str, int] = {}
     cells, rows = [], []
@@ -98,8 +102,9 @@ def _data(groups: Sequence[Group], baseline: str | None) -> dict[str, Any]:
             cells.append({"model": cell.model, "task": group.name, "length": cell.length, "labels": named})
             for record in records:
                 order = (cell.model, cell.task, cell.length, natural(record.problem), record.seed, record.sample)
-                prompt = prompts.setdefault(record.prompt, len(prompts))
-                rows.append((order, [len(cells) - 1, *_fields(record, prompt)]))
+                prompt, path = prompts.setdefault(record.prompt, len(prompts)), traces.get(record.name)
+                trace = path and (folders.index(path.parent), path.name)
+                rows.append((order, [len(cells) - 1, *_fields(record, prompt), trace]))
     rows.sort(key=lambda row: (row[0], row[1][0]))
     return {
         "fields": FIELDS,
@@ -111,6 +116,7 @@ def _data(groups: Sequence[Group], baseline: str | None) -> dict[str, Any]:
         "second": next((label for label in reversed(labels) if label != first), ""),
         "cells": cells,
         "prompts": list(prompts),
+        "folders": [(quote(os.path.relpath(folder, page.parent)), str(folder)) for folder in folders],
         "records": [row for _, row in rows],
     }
 

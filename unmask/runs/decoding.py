@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from numbers import Integral
 from typing import Any, TypedDict
 
-import unmask.decoders  # noqa: F401  registers the decoders
 from unmask.core import Adapter, Canvas, Decoder, Denoiser, block_size, decoder
 from unmask.core.decoder import fit
+from unmask.decoders import SINGLE_PATHS
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.models.cache import cached, make_cache, usual_cache
-from unmask.models.early_end import EarlyEnd
+from unmask.models.early_end import EarlyEnd, after_stop
 from unmask.models.guidance import Guided
 from unmask.models.suppress import Suppressed
 
@@ -49,15 +50,20 @@ class Decoding:
     suppress: bool = False  # never write end-of-text
     early_end: bool = False  # compute nothing after an answer's end-of-text; approximate (docs/caching.md)
     cache: str | None = None  # KV cache: none, exact, or approximate: prefix, dual, dual(refresh=4) (docs/caching.md)
-    stop: tuple[str, ...] = ()  # cut the text before the first of these strings
+    stop: tuple[str, ...] = ()  # cut the text before the first of these strings; a single path then computes no more
 
     def __post_init__(self) -> None:
         if not isinstance(self.decoder, Decoder):
             raise UnmaskError(_not_a_decoder(self.decoder))
         for name in ("length", "seed"):
-            if isinstance(value := getattr(self, name), bool) or not isinstance(value, int):
+            if isinstance(value := getattr(self, name), bool) or not isinstance(value, Integral):
                 raise UnmaskError(f"{name}={value!r} does not work: give a whole number")
-        if not isinstance(self.guidance, int | float) or not 0 <= self.guidance < math.inf:
+            object.__setattr__(self, name, int(value))  # numpy's are not JSON
+        if (
+            isinstance(self.guidance, bool)
+            or not isinstance(self.guidance, int | float)
+            or not 0 <= self.guidance < math.inf
+        ):
             raise UnmaskError(f"guidance={self.guidance!r} does not work: choose 0 (none) or more")
         if self.suppress and self.early_end:
             raise UnmaskError("early_end waits for the end-of-text that suppress forbids: choose one of them")
@@ -78,9 +84,18 @@ class Decoding:
                 denoiser = Guided(denoiser, canvas.real & ~canvas.masked, self.guidance)
             if self.suppress:
                 denoiser = Suppressed(denoiser, model.eos)
-            return EarlyEnd(denoiser, model.eos) if self.early_end else denoiser
+            if self.early_end:
+                denoiser = EarlyEnd(denoiser, model.eos)
+            if self.ends_at_stop and model.eos:
+                denoiser = EarlyEnd(denoiser, model.eos, after_stop(model, self.stop))
+            return denoiser
 
         return adapt
+
+    @property
+    def ends_at_stop(self) -> bool:
+        """Whether nothing is computed after a stop string: what follows on a single path changes no answer."""
+        return bool(self.stop) and isinstance(self.decoder, SINGLE_PATHS)
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "decoder": spec(self.decoder), "stop": list(self.stop)}
@@ -89,6 +104,9 @@ class Decoding:
     def from_dict(cls, values: Mapping[str, Any]) -> Decoding:
         """From `to_dict`, or from what a user wrote: a decoder's spec, one stop string or a list of them."""
         stop = values.get("stop", ())
+        stop = () if stop is None else stop
+        if not isinstance(stop, Iterable):
+            raise UnmaskError(f"stop={stop!r} does not work: give a text or a list of them")
         parts = {"decoder": decoder.make(values.get("decoder", DECODER))}
         return cls(**{**values, **parts, "stop": (stop,) if isinstance(stop, str) else tuple(stop)})
 
@@ -104,6 +122,12 @@ def spec(value: Decoder) -> str:
         return decoder.spec(value)
     except UnmaskError:
         return repr(value)
+
+
+def decoder_with(setting: str) -> str | None:
+    """A decoder that has this setting, a simple one first."""
+    names = ("low-confidence", "order-token-search", *decoder)
+    return next((name for name in names if setting in {each.name for each in fields(decoder.find(name))}), None)  # type: ignore[arg-type]
 
 
 def heated(chosen: Decoder, temperature: float) -> Decoder:

@@ -50,6 +50,9 @@ def sync_folder(folder: Path) -> None:
 
 def read_json_lines(path: str | os.PathLike[str], form: str, version: int) -> list[Any]:
     """All lines of a file whose first line names this format and version."""
+    if Path(path).is_dir():
+        inside = next(iter(sorted(Path(path).glob("traces/*.jsonl"))), None)
+        raise UnmaskError(f"{str(path)!r} is a folder: name a file in it" + (f", such as {inside}" if inside else ""))
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -78,6 +81,8 @@ def check_writable(path: Path) -> None:
     """Before the work, not after it."""
     if path.is_dir():
         raise UnmaskError(f"{str(path)!r} is a folder: name a file in it")
+    if path.parent.is_file():
+        raise UnmaskError(f"{str(path.parent)!r} is a file: {path.name!r} cannot be written into it")
     if not path.parent.is_dir():
         raise UnmaskError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into: make it first")
     if not os.access(path.parent, os.W_OK):

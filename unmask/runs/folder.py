@@ -48,6 +48,7 @@ _REASONS = {
     errno.EDQUOT: "the disk quota is used up: make room",
     errno.EFBIG: "the file may not grow further: raise its limit",
     errno.EROFS: "the file system is read-only: choose another folder",
+    errno.ENOTDIR: "a part of this path is a file: choose another folder",
     errno.EACCES: "permission is missing: choose another folder",
     errno.EPERM: "permission is missing: choose another folder",
 }

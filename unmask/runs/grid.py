@@ -72,6 +72,8 @@ class Grid:
             del decoding[name]
         if decoding["cache"] in (None, "exact"):  # neither changes a result
             decoding["cache"] = "none"
+        if any(replace(self.decoding, decoder=decoder.make(spec)).ends_at_stop for spec in self.decoders):
+            decoding["ends_at_stop"] = True  # runs of earlier versions computed on, and counted more rows
         return {
             "models": list(self.models),
             "tasks": list(self.tasks),

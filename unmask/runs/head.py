@@ -20,6 +20,8 @@ log = logging.getLogger("unmask")
 def read_head(folder: Path) -> dict[str, Any] | None:
     path = folder / HEAD
     try:
+        if path.exists() and not path.is_file():  # a pipe or device would be read without an end
+            raise UnmaskError(f"{str(path)!r} is not a file: it was not written by unmask")
         head = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -52,6 +52,8 @@ class Placement:
         return None if self.memory is None else int(self.memory * 10**9)
 
     def load(self, name: str | Path, revision: str | None = None) -> Model:
+        if not isinstance(name, str | Path):
+            raise UnmaskError(f"a model is a name, a folder or a hub id, not {type(name).__name__}")
         if not str(name):
             raise UnmaskError("the model's name is empty: `unmask list models` shows the known ones")
         return load(name, self.chosen_device, self.dtype, revision=revision, compiled=self.compiled)

@@ -10,9 +10,9 @@ from unmask.decoders.path import SinglePath
 from unmask.decoders.repeat import Repeated
 from unmask.decoders.visible_search import VisibleSearch
 from unmask.models import Model
+from unmask.models.text import HALF
 from unmask.serve.request import Request
 
-HALF = "\ufffd"  # what a tokenizer writes for bytes that are not a whole character yet
 WRITERS = (SinglePath, Adaptive, Threshold, OrderTokenSearch, VisibleSearch)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from unmask.errors import UnmaskError, nearest
 from unmask.tasks.task import Grade, Metric, Problem, Task, problems_of
 
-ENDLESS = 20_000  # problems of a generated family that are searched
+ENDLESS = 20_000  # problems of a generated family that are searched at most
+PATIENCE = 2_000  # how many of them are searched in vain
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def match(task: Task, outputs: Sequence[Submission]) -> list[Problem]:
     for output in outputs:
         matches = known.get(output.key, [])
         if not matches:
-            raise UnmaskError(_unknown(output, known))
+            raise UnmaskError(_unknown(output, known, not isinstance(problems_of(task), Sequence)))
         if len(matches) > 1:
             ids = " and ".join(problem.id for problem in matches)
             raise UnmaskError(f"line {output.line}: this question belongs to {ids}: give the id instead")
@@ -114,29 +115,34 @@ Index = dict[tuple[str, str], list[Problem]]
 
 
 def _index(task: Task, outputs: Sequence[Submission]) -> Index:
-    """Problems by id and by question; an endless family is searched until every output has its problem."""
+    """Problems by id and by question; an endless family is searched while it holds problems of the outputs."""
     problems = problems_of(task)
     finite = isinstance(problems, Sequence)
     missing = {output.key for output in outputs}
     known: Index = {}
-    for problem in problems if finite else islice(problems, ENDLESS):
+    wanted, last = len(missing), 0
+    for place, problem in enumerate(problems if finite else islice(problems, ENDLESS), 1):
         for key in (("id", problem.id), ("question", _plain(problem.question))):
             same = known.setdefault(key, [])
             if all(other.id != problem.id for other in same):
                 same.append(problem)
-            missing.discard(key)
-        if not finite and not missing:
+            if key in missing:
+                missing.remove(key)
+                last = place
+        spacing = last / max(1, wanted - len(missing))
+        if not finite and (not missing or place > last + PATIENCE + 10 * spacing):
             break
     return known
 
 
-def _unknown(output: Submission, known: Index) -> str:
+def _unknown(output: Submission, known: Index, endless: bool) -> str:
     kind, name = output.key
     if kind == "question":
         return f"line {output.line}: this task has no problem that asks {name[:60]!r}"
     ids = [problem_id for kind, problem_id in known if kind == "id"]
     hint = nearest(name, ids) if len(ids) < 2000 else ""
     hint = hint if hint.startswith("did you") else f"ids look like {ids[0]!r}"
+    hint += "; the task's settings choose its problems" if endless else ""
     return f"line {output.line}: this task has no problem {name[:60]!r}: {hint}"
 
 

@@ -145,7 +145,17 @@ function open(details, unit, want) {
   const [left, right] = a && b ? differences(a.text, b.text) : [[[a?.text ?? "", false]], [[b?.text ?? "", false]]];
   sides.append(side(want.first, a, left));
   if (want.second) sides.append(side(want.second, b, right));
-  details.append(promptNode, sides);
+  details.append(promptNode, sides, ...player([a, b].filter((record) => record?.trace)));
+}
+
+// The command that plays the traces of these records, side by side.
+function player(traced) {
+  if (!traced.length) return [];
+  const quoted = (path) => (/^[\w.\/-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
+  const paths = traced.map(({ trace: [folder, file] }) => quoted(`${data.folders[folder][1]}/${file}`));
+  const node = make("p", "step by step: ", "note play");
+  node.append(make("code", `unmask view --open ${[...new Set(paths)].join(" ")}`));
+  return [node];
 }
 
 function side(label, record, pieces) {
@@ -154,6 +164,11 @@ function side(label, record, pieces) {
   if (!record) { node.append(make("p", "no output of this decoder here")); return node; }
   const line = make("p");
   line.append(make("span", text, kind), ` · answer ${record.answer === null ? "not found" : record.answer} · grade ${record.score ?? "–"} · ${record.rows} rows · the decoder's own score ${record.likelihood === null ? "–" : record.likelihood.toFixed(3)}`);
+  if (record.trace) {
+    const link = make("a", "trace");
+    link.href = `${data.folders[record.trace[0]][0]}/${record.trace[1]}`;
+    line.append(" · ", link);
+  }
   node.append(line);
   if (record.error) node.append(make("p", record.error, "bad"));
   const body = make("pre");
