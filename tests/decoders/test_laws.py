@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.decoders.examples import exact_rows, specs
+from tests.decoders.examples import exact_rows, first_fast, specs
 from tests.decoders.problems import Problems
 from unmask.core import Canvas, Decoded, Session, decode, decoder, stream
 from unmask.errors import UnmaskError
@@ -75,6 +75,20 @@ def test_a_batch_decodes_as_its_problems_alone(spec: str, model: str):
     assert together == [texts(run(spec, model, [prompt], seed=3))[0] for prompt in PROMPTS]
     backwards = texts(run(spec, model, PROMPTS[::-1], seed=3))
     assert backwards[::-1] == together
+
+
+@pytest.mark.parametrize("spec", first_fast())
+def test_problems_of_a_batch_have_seeds_of_their_own_and_results_that_last(spec: str):
+    denoiser, seeds = LOADED[MODELS[0]], [3, -1, 2**60]
+    canvas = Canvas.blank(PROMPTS, LENGTH, denoiser.mask_id, dtype=denoiser.dtype)
+    session = Session(decoder.make(spec), denoiser, canvas, seeds)
+    early = {number: decoded for _ in session for number, decoded in session.ended().items()}
+    results = session.results()
+    alone = [run(spec, MODELS[0], [prompt], seed=seed)[0] for prompt, seed in zip(PROMPTS, seeds, strict=True)]
+    assert texts(results) == texts(alone)
+    for number, decoded in early.items():
+        assert (texts([decoded])[0], decoded.score) == (texts(results)[number], results[number].score)
+        assert decoded.cost.rows == results[number].cost.rows == alone[number].cost.rows
 
 
 @every_decoder

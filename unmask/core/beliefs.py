@@ -46,8 +46,8 @@ class Beliefs:
     def among(self, index: PerRow, rows: int, token: int, dtype: torch.dtype) -> Beliefs:
         """Beliefs of more rows: row index[i] believes what row i does, all others are certain of a token."""
         width = self.shape[1]
-        places = torch.arange(len(index), device=self.device)
-        own = torch.full((rows,), -1, device=self.device).index_copy(0, index, places)
+        own = torch.full((rows,), -1, device=self.device)
+        own[index] = torch.arange(len(index), device=self.device)
 
         def read(places: Tensor) -> Tensor:
             row = own[places // width]

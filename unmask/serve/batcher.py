@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 
 import torch
 
@@ -54,7 +55,7 @@ class Shared(Wrapper):
         return beliefs.among(live, len(canvas), int(self.mask_id == 0), self.dtype)
 
     def _whole(self, canvas: Canvas, at: Columns, kept: Kept | None) -> Beliefs:
-        question = Question(self.inner, canvas, at, kept, len(self.cohort.live))
+        question = Question(self.inner, canvas, at, kept, len(self.cohort))
         beliefs = together([self.cohort.asleep(part) for part in question.parts(self.batcher.batch)])
         self.vocab = beliefs.vocab
         return beliefs
@@ -102,11 +103,12 @@ class Batcher:
 
     def stop(self, error: Exception) -> None:
         """End everything."""
-        while self._waiting:
-            cohort = self._waiting.popleft()
-            for ticket in cohort.tickets:
-                ticket.post(error)
+        for cohort in self._waiting:
             cohort.end()
+        for ticket in chain(self.again, *(cohort.tickets for cohort in self._waiting)):
+            ticket.post(error)
+        self._waiting.clear()
+        self.again.clear()
         self._count()
 
     def _wait(self, cohort: Cohort) -> None:
@@ -114,7 +116,7 @@ class Batcher:
             self._waiting.append(cohort)
 
     def _count(self) -> None:
-        self._size = sum(len(cohort.live) for cohort in self._waiting)
+        self._size = sum(map(len, self._waiting))
 
     def _drop_cancelled(self) -> None:
         for cohort in [cohort for cohort in self._waiting if cohort.notices()]:

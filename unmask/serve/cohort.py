@@ -44,6 +44,10 @@ class Cohort:
         self.question: Question | None = None
         self._coroutine = greenlet(partial(decode, self))
 
+    def __len__(self) -> int:
+        """Requests being decoded: neither answered nor known to be cancelled."""
+        return sum(not ticket.ended and number not in self.left for number, ticket in enumerate(self.tickets))
+
     @property
     def live(self) -> list[Ticket]:
         return [ticket for ticket in self.tickets if ticket.wanted]

@@ -114,8 +114,8 @@ class TicketQueue:
     def take_share(self, most: int) -> list[Ticket]:
         """Several, but no more than a replica's share of what waits: others take theirs."""
         with self.changed:
-            share = -(-len(self) // max(1, self._replicas))
-            return list(islice(iter(self.take, None), min(most, share)))
+            share = max(1, -(-len(self) // max(1, self._replicas)))
+            return list(islice(iter(self.take, None), max(0, min(most, share))))
 
     def ended(self, ticket: Ticket) -> None:
         if ticket.started is not None:
