@@ -15,7 +15,7 @@ from unmask.serve.batcher import Batcher
 from unmask.serve.cohort import divide
 from unmask.serve.refusals import TooLargeError
 
-DECODERS = ["random(temperature=0.7)", "search(budget=20, plausible=0.01)"]
+DECODERS = ["random(temperature=0.7)", "search(budget=12, plausible=0.01)"]
 OTHERS = [
     "ots(beams=3, block=3, temperature=2.0)",
     "low-confidence",
@@ -89,10 +89,10 @@ def test_adapters_work_in_one_batch(model, options):
 def test_a_batch_asks_once_for_all_its_requests(model):
     forwards: list[tuple[int, int]] = []
     batcher = Batcher(model, 64, lambda rows, requests: forwards.append((rows, requests)))
-    every = ask(model, "abcdefgh", decoder="low-confidence", length=8)
+    every = ask(model, "abcde", decoder="low-confidence", length=6)
     start(batcher, every)
-    assert finish(batcher) == 4
-    assert forwards == [(8, 8)] * 4
+    assert finish(batcher) == 3
+    assert forwards == [(5, 5)] * 3
     check(model, every)
 
 
@@ -188,7 +188,7 @@ def test_a_request_that_fails_does_not_take_its_batch_along(model, error):
 def test_a_batch_that_does_not_fit_is_asked_in_smaller_parts(model):
     sizes: list[int] = []
     batcher = Batcher(replace(model, denoiser=Small(model.denoiser, 3)), 16, lambda rows, _: sizes.append(rows))
-    every = ask(model, "abcdefgh", decoder="ots(beams=2, temperature=4.0)", length=4)
+    every = ask(model, "abcde", decoder="ots(beams=2, temperature=4.0)", length=4)
     start(batcher, every)
     finish(batcher)
     assert batcher.batch <= 3

@@ -6,11 +6,11 @@ away before the next forward. One that ends before the others is answered at onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from unmask.core import Beliefs, Decoder, Session, block_size
+from unmask.core import Beliefs, Decoded, Decoder, Session, block_size
 from unmask.decoders import Adaptive, BestFirstSearch, Dream, OrderTokenSearch, Threshold
 from unmask.decoders.path import SinglePath
 from unmask.decoders.repeat import Repeated
@@ -20,6 +20,7 @@ from unmask.models import Model
 from unmask.runs.generation import Around, Generation
 from unmask.serve.observer import Observer
 from unmask.serve.questions import Question
+from unmask.serve.request import Request
 from unmask.serve.ticket import Ticket
 
 try:
@@ -74,31 +75,36 @@ class Cohort:
         return len(self.left) > before
 
     def decode(self, model: Model, around: Around) -> None:
-        """Answer every ticket as `unmask generate` does."""
+        """Inside its coroutine: answer every ticket as `unmask generate` does."""
         requests = [ticket.request for ticket in self.tickets]
-        first, decoding = requests[0], requests[0].decoding
         observers = [Observer(Generation(model, each.decoding, each.template), each) for each in requests]
-        if update := observers[0].begin():
+        if update := observers[0].begin():  # only one that is alone is told anything before its answer
             self.tickets[0].post(update)
-        generation = Generation(model, decoding, first.template, around=around)
-        session = Session(
-            decoding.decoder,
-            generation.denoiser(),
-            generation.canvas([request.prompt for request in requests]),
-            [request.decoding.seed for request in requests],
-            decoding.adapter(model),
-            listen=first.show == "trace",
-        )
+        session = _session(model, requests, around)
         for frame in session:
             if update := observers[0].see(frame):
                 self.tickets[0].post(update)
-            for number, decoded in session.ended().items():
-                if self.tickets[number].wanted:
-                    self.tickets[number].post(observers[number].end(decoded, frame.step))
+            self._answer(observers, session.ended(), frame.step)
         assert session.frame is not None
-        for ticket, observer, decoded in zip(self.tickets, observers, session.results(), strict=True):
-            if ticket.wanted:
-                ticket.post(observer.end(decoded, session.frame.step))
+        self._answer(observers, dict(enumerate(session.results())), session.frame.step)
+
+    def _answer(self, observers: Sequence[Observer], results: Mapping[int, Decoded], step: int) -> None:
+        for number, decoded in results.items():
+            if self.tickets[number].wanted:
+                self.tickets[number].post(observers[number].end(decoded, step))
+
+
+def _session(model: Model, requests: Sequence[Request], around: Around) -> Session:
+    first = requests[0]
+    generation = Generation(model, first.decoding, first.template, around=around)
+    return Session(
+        first.decoding.decoder,
+        generation.denoiser(),
+        generation.canvas([request.prompt for request in requests]),
+        [request.decoding.seed for request in requests],
+        first.decoding.adapter(model),
+        listen=first.show == "trace",
+    )
 
 
 def divide(model: Model, tickets: Iterable[Ticket], most: int) -> list[Sequence[Ticket]]:
