@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.decoders.examples import exact_rows, first_fast, specs
+from tests.decoders.examples import exact_rows, specs
 from tests.decoders.problems import Problems
 from unmask.core import Canvas, Decoded, Session, decode, decoder, stream
 from unmask.errors import UnmaskError
@@ -17,6 +17,7 @@ from unmask.policies.likelihood import likelihood
 MODELS = ["toy-chain(letters=6)", "toy-transformer(letters=12, width=16, layers=1)"]
 LENGTH = 6
 PROMPTS = [[0, 1, 2], [3], [4, 4, 1, 0, 2]]
+QUICK = {"random(temperature=0.8)", "adaptive(sure=0.5, temperature=0.8)", "search(sure=0.5, plausible=0.01)"}
 LOADED = {spec: load(spec).denoiser for spec in MODELS}
 
 every_decoder = pytest.mark.parametrize("spec", specs())
@@ -77,7 +78,9 @@ def test_a_batch_decodes_as_its_problems_alone(spec: str, model: str):
     assert backwards[::-1] == together
 
 
-@pytest.mark.parametrize("spec", first_fast())
+@pytest.mark.parametrize(
+    "spec", [pytest.param(spec, marks=[pytest.mark.slow] * (spec not in QUICK)) for spec in specs()]
+)
 def test_problems_of_a_batch_have_seeds_of_their_own_and_results_that_last(spec: str):
     denoiser, seeds = LOADED[MODELS[0]], [3, -1, 2**60]
     canvas = Canvas.blank(PROMPTS, LENGTH, denoiser.mask_id, dtype=denoiser.dtype)
