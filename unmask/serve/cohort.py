@@ -127,7 +127,7 @@ def _settings(model: Model, ticket: Ticket) -> Hashable | None:
         return None
     size, block = len(request.prompt.ids), block_size(model.denoiser)
     width = (size + decoding.length).bit_length()
-    return repr(replace(decoding, seed=0, stop=())), width, size % block if block else 0
+    return repr(replace(decoding, seed=0)), width, size % block if block else 0
 
 
 def _leaves_in_time(decoder: Decoder) -> bool:
