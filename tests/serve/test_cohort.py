@@ -62,7 +62,7 @@ def slow(*values) -> list:
 def test_answers_of_one_batch_equal_those_alone_whatever_the_seeds_and_whenever_they_join(model, decoder):
     batcher = Batcher(model, 16)
     first = ask(model, ["abc", "abc", *PROMPTS[2:4]], decoder=decoder, length=6)  # a prompt twice, with two seeds
-    later = ask(model, PROMPTS[5:], decoder=decoder, length=6, stop="q")
+    later = ask(model, PROMPTS[5:], decoder=decoder, length=6)
     start(batcher, first)
     assert len(batcher) == 4
     step(batcher, 2)
@@ -77,10 +77,19 @@ def test_answers_of_one_batch_equal_those_alone_whatever_the_seeds_and_whenever_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{"guidance": 1.5}, {"early_end": True}, {"suppress": True}])
-def test_adapters_work_in_one_batch(model, options):
+@pytest.mark.parametrize(
+    ("decoder", "options"),
+    [
+        ("ots(beams=2, block=4)", {"guidance": 1.5}),
+        ("low-confidence(temperature=1.0)", {"suppress": True}),
+        ("adaptive(sure=0.2)", {"early_end": True, "stop": "q"}),
+        ("search", {"guidance": 0.5, "early_end": True}),
+    ],
+)
+def test_adapters_work_in_one_batch(model, decoder, options):
     batcher = Batcher(model, 64)
-    every = ask(model, PROMPTS[:4], decoder="ots(beams=2, block=4)", length=8, **options)
+    every = ask(model, ["zz", "hello", "b", "unmask"], decoder=decoder, length=8, **options)
+    assert len(divide(model, [asked.ticket for asked in every], 64)) == 1
     start(batcher, every)
     finish(batcher)
     check(model, every)
@@ -97,17 +106,18 @@ def test_a_batch_asks_once_for_all_its_requests(model):
 
 
 def test_only_equal_settings_make_a_batch(model):
-    alike = ask(model, ["abc", "abd"], decoder="ots(beams=2)", length=8, stop="x")
+    alike = ask(model, ["abc", "abd"], decoder="ots(beams=2)", length=8)
     other = [
         *ask(model, ["abc"], decoder="ots(beams=3)", length=8),
         *ask(model, ["abc"], decoder="ots(beams=2)", length=9),
         *ask(model, ["abc" * 9], decoder="ots(beams=2)", length=8),  # more than twice as wide
         *ask(model, ["abc"], decoder="ots(beams=2)", length=8, cache="dual"),
         *ask(model, ["abc", "abd"], decoder="repair", length=8),  # would wait for one another
+        *ask(model, ["abc", "abd"], decoder="ots(beams=2)", length=8, stop="x"),  # would, too
         Asked(model, "abc", show="text", decoder="ots(beams=2)", length=8),
     ]
     sizes = [len(part) for part in divide(model, [asked.ticket for asked in alike + other], 64)]
-    assert sizes == [2, 1, 1, 1, 1, 1, 1, 1]
+    assert sizes == [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]
     assert [len(part) for part in divide(model, [asked.ticket for asked in alike * 3], 4)] == [4, 2]
 
 

@@ -10,13 +10,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from unmask.core import Beliefs, Decoded, Decoder, Session, block_size
+from unmask.core import Beliefs, Decoded, Session, block_size
 from unmask.decoders import Adaptive, BestFirstSearch, Dream, OrderTokenSearch, Threshold
 from unmask.decoders.path import SinglePath
 from unmask.decoders.repeat import Repeated
 from unmask.decoders.visible_search import VisibleSearch
 from unmask.errors import UnmaskError
 from unmask.models import Model
+from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Around, Generation
 from unmask.serve.observer import Observer
 from unmask.serve.questions import Question
@@ -123,15 +124,16 @@ def _settings(model: Model, ticket: Ticket) -> Hashable | None:
     """
     request, decoding = ticket.request, ticket.request.decoding
     own = request.show or request.grammar or request.template or decoding.cache
-    if ticket.alone or own or not _leaves_in_time(decoding.decoder):
+    if ticket.alone or own or not _leaves_in_time(decoding):
         return None
     size, block = len(request.prompt.ids), block_size(model.denoiser)
     width = (size + decoding.length).bit_length()
     return repr(replace(decoding, seed=0)), width, size % block if block else 0
 
 
-def _leaves_in_time(decoder: Decoder) -> bool:
+def _leaves_in_time(decoding: Decoding) -> bool:
     """Whether no problem of a batch waits for another one to end."""
-    if isinstance(decoder, Repeated):
-        return isinstance(decoder.inner, SCHEDULED)
-    return isinstance(decoder, SCHEDULED + LEAVING)
+    decoder = decoding.decoder.inner if isinstance(decoding.decoder, Repeated) else decoding.decoder
+    if isinstance(decoder, SCHEDULED):
+        return not decoding.early_end and not decoding.stop  # which may end a text before its schedule
+    return isinstance(decoding.decoder, LEAVING)
