@@ -63,14 +63,14 @@ class Clients:
         if kind == "answers":
             return await self.engine.generate(self.prompts[number], length=self.length, seed=number)
         if kind == "leavers":
-            task = asyncio.create_task(self.engine.generate(self.prompts[number], length=self.length, seed=number))
-            await asyncio.wait([task], timeout=0.5 * self.expected[number].cost.seconds)
-            task.cancel()
+            answer = asyncio.create_task(self.engine.generate(self.prompts[number], length=self.length, seed=number))
+            await asyncio.wait([answer], timeout=0.5 * self.expected[number].cost.seconds)
+            answer.cancel()
             return None
-        answer = None
         async for update in self.engine.stream(self.prompts[number], length=self.length, seed=number):
-            answer = update.answer
-        return answer and answer.output
+            if update.answer is not None:
+                return update.answer.output
+        raise RuntimeError("the stream ended without an answer")
 
 
 def tell(stage: str, clock: tuple[float, float], each: list[float], **more) -> dict:
@@ -122,6 +122,10 @@ def main() -> None:
     parser.add_argument("--running", type=int, default=64, help="requests decoded at the same time")
     parser.add_argument("--seconds", type=float, default=60.0)
     args = parser.parse_args()
+    kinds = ["streams"] * args.streams + ["leavers"] * args.leavers
+    if len(kinds) >= args.clients:
+        parser.error(f"{args.clients} clients leave none that waits for answers: give more than {len(kinds)}")
+    kinds += ["answers"] * (args.clients - len(kinds))
     model, family = Placement(device=args.device).load(args.model), task.make(args.task)
     prompts = [family.messages(problem) for problem in itertools.islice(family.problems(), args.problems)]
     unmask.generate(model, prompts[0], decoder=args.decoder, length=args.length)  # a warm-up
@@ -131,8 +135,6 @@ def main() -> None:
         each.append(expected[-1].cost.seconds)
     alone = tell("generate", start, each)
     single = asyncio.run(served(model, args, prompts, expected, ["answers"], alone["seconds"]))
-    kinds = ["streams"] * args.streams + ["leavers"] * args.leavers
-    kinds += ["answers"] * (args.clients - len(kinds))
     many = asyncio.run(served(model, args, prompts, expected, kinds, args.seconds))
     gains = {"gain": many["pace"] / alone["pace"], "gain in CPU time": alone["cpu"] / many["cpu"]}
     print(json.dumps({**gains, "p50 of one client": single["p50"] / alone["p50"]}))
