@@ -17,6 +17,7 @@ from unmask.policies.likelihood import likelihood
 MODELS = ["toy-chain(letters=6)", "toy-transformer(letters=12, width=16, layers=1)"]
 LENGTH = 6
 PROMPTS = [[0, 1, 2], [3], [4, 4, 1, 0, 2]]
+QUICK = {"random(temperature=0.8)", "adaptive(sure=0.5, temperature=0.8)", "search(sure=0.5, plausible=0.01)"}
 LOADED = {spec: load(spec).denoiser for spec in MODELS}
 
 every_decoder = pytest.mark.parametrize("spec", specs())
@@ -75,6 +76,22 @@ def test_a_batch_decodes_as_its_problems_alone(spec: str, model: str):
     assert together == [texts(run(spec, model, [prompt], seed=3))[0] for prompt in PROMPTS]
     backwards = texts(run(spec, model, PROMPTS[::-1], seed=3))
     assert backwards[::-1] == together
+
+
+@pytest.mark.parametrize(
+    "spec", [pytest.param(spec, marks=[pytest.mark.slow] * (spec not in QUICK)) for spec in specs()]
+)
+def test_problems_of_a_batch_have_seeds_of_their_own_and_results_that_last(spec: str):
+    denoiser, seeds = LOADED[MODELS[0]], [3, -1, 2**60]
+    canvas = Canvas.blank(PROMPTS, LENGTH, denoiser.mask_id, dtype=denoiser.dtype)
+    session = Session(decoder.make(spec), denoiser, canvas, seeds)
+    early = {number: decoded for _ in session for number, decoded in session.ended().items()}
+    results = session.results()
+    alone = [run(spec, MODELS[0], [prompt], seed=seed)[0] for prompt, seed in zip(PROMPTS, seeds, strict=True)]
+    assert texts(results) == texts(alone)
+    for number, decoded in early.items():
+        assert (texts([decoded])[0], decoded.score) == (texts(results)[number], results[number].score)
+        assert decoded.cost.rows == results[number].cost.rows == alone[number].cost.rows
 
 
 @every_decoder

@@ -12,7 +12,7 @@ from unmask.core import Beliefs, Canvas, Kept, Wrapper
 from unmask.serve.batcher import Batcher
 from unmask.serve.limits import RequestLimits
 from unmask.serve.refusals import TooLargeError
-from unmask.serve.request import read_request
+from unmask.serve.request import Completed, Show, read_request
 from unmask.serve.ticket import Event, Ticket
 
 DECODERS = [
@@ -30,18 +30,22 @@ PROMPTS = ["abc", "quitealongpromptforatoy", "zz", "hello", "abcabcabcabcabc", "
 class Asked:
     """A ticket, and all that was posted about it."""
 
-    def __init__(self, model: unmask.Model, prompt: str, **decoding):
+    def __init__(self, model: unmask.Model, prompt: str, show: Show | None = "text", **decoding):
         self.prompt, self.options = prompt, decoding
         self.events: list[Event] = []
-        request = read_request(model, prompt, decoding, RequestLimits(), show="text")
+        request = read_request(model, prompt, decoding, RequestLimits(), show=show)
         self.ticket = Ticket(request, self.events.append)
 
     @property
-    def output(self) -> unmask.Output:
+    def answer(self) -> Completed:
         last = self.events[-1]
         assert not isinstance(last, Exception), last
         assert last.answer is not None
-        return last.answer.output
+        return last.answer
+
+    @property
+    def output(self) -> unmask.Output:
+        return self.answer.output
 
     @property
     def streamed(self) -> str:
@@ -50,7 +54,8 @@ class Asked:
     def check(self, model: unmask.Model) -> None:
         alone = unmask.generate(model, self.prompt, **self.options)
         assert (self.output.text, self.output.rows) == (alone.text, alone.rows)
-        for count in ("calls", "rows", "distinct", "positions"):
+        assert self.output.settings == alone.settings
+        for count in ("rows", "distinct", "positions"):
             assert getattr(self.output.cost, count) == getattr(alone.cost, count)
         assert self.streamed == alone.text
 
@@ -58,7 +63,8 @@ class Asked:
 def finish(batcher: Batcher) -> int:
     steps = 0
     with torch.inference_mode():
-        while len(batcher):
+        while len(batcher) or batcher.again:
+            batcher.start_again()
             batcher.step()
             steps += 1
     return steps
@@ -201,9 +207,6 @@ def test_a_request_that_does_not_fit_even_alone_is_refused_and_the_others_go_on(
     with torch.inference_mode():
         for asked in (wide, small):
             batcher.start(asked.ticket)
-        while len(batcher) or batcher.again:
-            batcher.step()
-            while batcher.again:
-                batcher.start(batcher.again.pop())
+    finish(batcher)
     assert isinstance(wide.events[-1], TooLargeError)
     small.check(model)

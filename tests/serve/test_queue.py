@@ -24,6 +24,23 @@ def test_clients_take_turns(model):
     assert queue.take() is None
 
 
+def test_replicas_share_what_waits(model):
+    queue = TicketQueue(10, 4)
+    for _ in range(2):
+        queue.join()
+    tickets = [ticket(model, "a") for _ in range(5)]
+    for each in tickets:
+        queue.put(each)
+    assert queue.take_share(0) == []
+    assert queue.take_share(8) == tickets[:3]
+    tickets[3].cancel()
+    assert queue.take_share(8) == tickets[4:]
+    queue.put(tickets[0])
+    tickets[0].cancel()
+    assert queue.take_share(8) == []
+    assert not queue._clients  # nothing to be woken for
+
+
 def test_a_full_queue_refuses_and_says_when_to_come_back(model):
     queue = TicketQueue(2, 4)
     first = ticket(model, "a")

@@ -43,6 +43,25 @@ class Beliefs:
 
         return replace(self, read=read, shape=(len(index), width), computed=None)
 
+    def among(self, index: PerRow, rows: int, token: int, dtype: torch.dtype) -> Beliefs:
+        """Beliefs of more rows: row index[i] believes what row i does, all others are certain of a token."""
+        width = self.shape[1]
+        own = torch.full((rows,), -1, device=self.device)
+        own[index] = torch.arange(len(index), device=self.device)
+
+        def read(places: Tensor) -> Tensor:
+            row = own[places // width]
+            some = (row >= 0).nonzero()[:, 0]
+            logits = torch.full((len(places), self.vocab), -torch.inf, dtype=dtype, device=self.device)
+            logits[:, token] = 0.0
+            if len(some):
+                logits[some] = self.read(row[some] * width + places[some] % width).to(dtype)
+            return logits
+
+        zeros = torch.zeros(rows, dtype=torch.long, device=self.device)
+        computed = None if self.computed is None else zeros.index_copy(0, index, self.computed)
+        return replace(self, read=read, shape=(rows, width), computed=computed)
+
     def at(self, place: PerRow) -> Beliefs:
         """Beliefs at one asked position of each row."""
         width = self.shape[1]

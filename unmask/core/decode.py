@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -39,7 +39,7 @@ class Session:
         decoder: Decoder,
         denoiser: Denoiser,
         canvas: Canvas,
-        seed: int = 0,
+        seed: int | Sequence[int] = 0,  # of all problems, or of each
         adapt: Adapter | None = None,
         listen: bool = False,
     ):
@@ -72,19 +72,27 @@ class Session:
         """Of each problem, after the last frame."""
         if self.frame is None:
             raise UnmaskError("the decoder ended without a frame")
-        canvas, score = self.frame.canvas.cpu(), self.frame.score.cpu()
+        return [*self._decoded(self.frame, range(len(self.canvas))).values()]
+
+    def ended(self) -> dict[int, Decoded]:
+        """Results, by number, of problems that ended with the current frame while others go on."""
+        if self.frame is None or self.frame.ended is None:
+            return {}
+        return self._decoded(self.frame.ended, self.frame.ended.canvas.problem.unique().tolist())
+
+    def _decoded(self, frame: Frame, problems: Sequence[int]) -> dict[int, Decoded]:
+        canvas, score = frame.canvas.cpu(), frame.score.cpu()
         seconds = time.perf_counter() - self.began  # the device has finished by now
         if score.isnan().any():
             raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
         if not canvas.done:
             raise UnmaskError(f"the decoder ended with {int(canvas.masked.sum())} masks left: write every slot")
-        results = []
-        for problem, counts in enumerate(self.meter.counts.T.tolist()):
+        counts, results = self.meter.counts.T.tolist(), {}
+        shared = {"memory": _peak(self.model.device), "batch_seconds": seconds}
+        for problem in problems:
             rows = (canvas.problem == problem).nonzero()[:, 0]
-            share = seconds / len(self.canvas)
-            shared = {"memory": _peak(self.model.device), "batch_seconds": seconds}
-            cost = Cost(self.meter.calls, *counts, seconds=share, **shared)
-            results.append(Decoded(canvas.rows(rows), score[rows].tolist(), cost))
+            cost = Cost(self.meter.calls, *counts[problem], seconds=seconds / len(self.canvas), **shared)
+            results[problem] = Decoded(canvas.rows(rows), score[rows].tolist(), cost)
         return results
 
 

@@ -51,6 +51,12 @@ class Frame:
     parent: PerRow | None = None  # of each row, the row of the frame before that it was made from; None: the same row
     spent: Int[Tensor, " problem"] | None = None  # rows asked of the network so far, by problem; the driver counts them
     exchanges: tuple[Exchange, ...] = ()  # what was asked since the frame before, where a trace is kept
+    ended: Frame | None = None  # the final rows of problems that end here while others go on; a wrapper drops it
+
+    def rows(self, index: Int[Tensor, " some"]) -> Frame:
+        """Some of its rows, and nothing of how they came about."""
+        group = None if self.group is None else self.group[index]
+        return Frame(self.canvas.rows(index), self.score[index], self.step, group=group)
 
 
 @runtime_checkable

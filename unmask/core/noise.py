@@ -57,19 +57,22 @@ def _resown(seed: Tensor, sample: Tensor) -> Tensor:
 class Noise:
     """One stream of random numbers per row."""
 
-    seed: PerRow  # the same for all rows, unless they are independent samples
+    seed: PerRow  # the same for all rows of a problem, unless they are independent samples
     problem: PerRow  # a hash of the prompt's ids: not its place in a file or batch
     lineage: PerRow  # 0 at the root; forks give every live row its own
 
     @classmethod
-    def of(cls, canvas: Canvas, seed: int) -> Noise:
+    def of(cls, canvas: Canvas, seed: int | Sequence[int]) -> Noise:
+        """With one seed for all rows, or one for each."""
         tokens, pads = canvas.tokens[:, : canvas.start].tolist(), canvas.pad.tolist()
         keys = [key(row[pad:]) for row, pad in zip(tokens, pads, strict=True)]
         return cls.root(torch.tensor(keys, device=canvas.tokens.device, dtype=torch.long), seed)
 
     @classmethod
-    def root(cls, problem: PerRow, seed: int) -> Noise:
-        return cls(torch.full_like(problem, _signed(seed % (1 << 64))), problem, torch.zeros_like(problem))
+    def root(cls, problem: PerRow, seed: int | Sequence[int]) -> Noise:
+        seeds = [seed] * len(problem) if isinstance(seed, int) else seed
+        words = [_signed(each % (1 << 64)) for each in seeds]
+        return cls(problem.new_tensor(words), problem, torch.zeros_like(problem))
 
     def again(self, sample: int | PerRow) -> Noise:
         """Noise of the n-th independent sample: what a run under `reseed(seed, n)` sees."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -32,7 +33,7 @@ class Rows:
     lead: int | None = None  # given positions of the first slot's block, where a model has blocks of its own
 
     @classmethod
-    def start(cls, canvas: Canvas, model: Denoiser, seed: int = 0) -> Rows:
+    def start(cls, canvas: Canvas, model: Denoiser, seed: int | Sequence[int] = 0) -> Rows:
         leads = set(leads_of(canvas, block_size(model)))
         if len(leads) > 1:
             raise UnmaskError(

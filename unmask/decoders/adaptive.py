@@ -42,8 +42,12 @@ class Adaptive:
                 raise UnmaskError(f"{name}={getattr(self, name)} does not work: choose 0 or more")
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
+        going = rows.unfinished
         for written, steps in self.walk(rows, torch.zeros_like(rows.group)):
-            yield written.frame(int(steps.max()))
+            frame, before, going = written.frame(int(steps.max())), going, written.unfinished
+            if 0 < len(going) < len(before):
+                frame = replace(frame, ended=frame.rows(before[~torch.isin(before, going)]))
+            yield frame
 
     def walk(self, rows: Rows, steps: PerRow) -> Iterator[tuple[Rows, PerRow]]:
         """Fill all masks. Every row advances by itself: it has its own block and its own step, counted from `steps`."""

@@ -41,7 +41,7 @@ class Repair:
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         frame = None
         for frame in self.inner(rows):
-            yield frame
+            yield replace(frame, ended=None)
         assert frame is not None
         rows, parent = _finished(rows, frame)
         logp, number = predict_slots(rows, self.likelihood), frame.step

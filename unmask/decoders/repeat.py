@@ -47,7 +47,7 @@ class Repeated(ABC):
         samples, last = rows.samples(self.n), None
         for last in self.inner(samples):
             assert last.group is not None
-            yield replace(last, group=last.group // self.n)
+            yield replace(last, group=last.group // self.n, ended=None)
         if last is None or last.group is None:
             return
         best = first_of_each(last.group, last.score.sort(descending=True, stable=True).indices, 1)

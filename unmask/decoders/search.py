@@ -62,11 +62,12 @@ class BestFirstSearch:
         texts = blank = Texts.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
         for texts in self._write(blank, limit.left, limit):
             yield texts.rows.frame(texts.last)
-        texts = self._score_first(texts, limit)
+        texts, going = self._score_first(texts, limit), problem
         while len(chosen := self._choose(texts, limit)) and not limit.late:
+            ended, going = self._ended(texts, chosen, going)
             texts, begun = texts.deviate(*chosen.unbind(1))
             before, _ = texts.rows.children(1)
-            yield replace(texts.frame(begun), parent=torch.cat([before, chosen[:, 0]]))
+            yield replace(texts.frame(begun), parent=torch.cat([before, chosen[:, 0]]), ended=ended)
             fresh = begun
             for fresh in self._write(begun, self._shares(begun.problem, forwards, limit), limit):
                 yield texts.frame(fresh)
@@ -74,8 +75,23 @@ class BestFirstSearch:
                     break
             if not limit.late:
                 texts = texts.joined(self._score(fresh, limit))
-        best = texts.rows.best(self.width, texts.rows.copies())
+        best = self._best(texts)
         yield replace(texts.rows.keep(best).frame(texts.last), parent=best)
+
+    def _best(self, texts: Texts) -> Int[Tensor, " best"]:
+        """The final rows of every problem."""
+        return texts.rows.best(self.width, texts.rows.copies())
+
+    def _ended(
+        self, texts: Texts, chosen: Int[Tensor, "some two"], before: Int[Tensor, " before"]
+    ) -> tuple[Frame | None, Int[Tensor, " going"]]:
+        """The final rows of problems that went on before and do not now, and the problems that do."""
+        going = texts.problem[chosen[:, 0]].unique()
+        if len(going) == len(before):
+            return None, going
+        best = self._best(texts)
+        best = best[torch.isin(texts.problem[best], before) & ~torch.isin(texts.problem[best], going)]
+        return texts.rows.frame(texts.last).rows(best), going
 
     def _write(self, texts: Texts, allowed: PerRow, limit: Limit) -> Iterator[Texts]:
         """Greedy adaptive paths, each of which ends within its allowed rows. Those of a late batch end at once."""

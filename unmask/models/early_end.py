@@ -33,23 +33,11 @@ class EarlyEnd(Wrapper):
             beliefs = self.inner(canvas, at, kept)
             self.vocab = beliefs.vocab
             return beliefs
-        live = (~ended).nonzero()[:, 0]
-        live_beliefs = None
+        live, shape = (~ended).nonzero()[:, 0], (0, at.shape[1])
+        beliefs = Beliefs(lambda places: places, shape, self.vocab, self.mask_id, self.device)
         if len(live):
-            live_beliefs = self.inner(canvas.rows(live), at[live], kept and kept.some(live.tolist()))
-        place = torch.zeros_like(canvas.pad).index_copy(0, live, torch.arange(len(live), device=self.device))
-        width, vocab, first = at.shape[1], self.vocab, int(self.eos[0])
-
-        def read(places: Tensor) -> Tensor:
-            logits = torch.full((len(places), vocab), -torch.inf, dtype=self.dtype, device=self.device)
-            logits[:, first] = 0.0
-            row, column = places // width, places % width
-            going = (~ended[row]).nonzero()[:, 0]
-            if live_beliefs is not None and len(going):
-                logits[going] = live_beliefs.read(place[row[going]] * width + column[going]).to(self.dtype)
-            return logits
-
-        return Beliefs(read, (len(canvas), width), vocab, self.mask_id, self.device)
+            beliefs = self.inner(canvas.rows(live), at[live], kept and kept.some(live.tolist()))
+        return beliefs.among(live, len(canvas), int(self.eos[0]), self.dtype)
 
     def _after_eos(self, canvas: Canvas) -> Bool[Tensor, " row"]:
         """Rows whose answer holds an end-of-text token with no mask before it."""

@@ -28,7 +28,7 @@ class Guided(Wrapper):
             # Where either is -inf, the difference says nothing.
             return torch.where(cond.isneginf() | uncond.isneginf(), cond, guided)
 
-        return replace(both, read=read, shape=(len(canvas), at.shape[1]))
+        return replace(both, read=read, shape=(len(canvas), at.shape[1]), computed=None)
 
     def _doubled(self, canvas: Canvas) -> Canvas:
         """Every row as it is, then every row with what was given masked."""

@@ -72,7 +72,7 @@ class Generation:
             listen=traced or listen,
         )
         return [
-            self._output(prompt, result, recorders[i] if traced else None)
+            self.output(prompt, result, recorders[i] if traced else None)
             for i, (prompt, result) in enumerate(zip(prompts, decoded, strict=True))
         ]
 
@@ -103,7 +103,7 @@ class Generation:
             "dtype": str(self.model.denoiser.dtype).removeprefix("torch."),
         }
 
-    def _output(self, prompt: EncodedPrompt, decoded: Decoded, recorder: Recorder | None) -> Output:
+    def output(self, prompt: EncodedPrompt, decoded: Decoded, recorder: Recorder | None = None) -> Output:
         text_of = filled_text if self.infill else answer_text
         pad = int(decoded.canvas.pad[0])
         rows = [

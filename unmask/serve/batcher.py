@@ -1,6 +1,6 @@
 """Many requests decoded together: decoders run side by side, and one forward answers what they ask.
 
-Every request runs the code of `unmask generate` in a coroutine of its own, which sleeps whenever its decoder asks the
+Every cohort runs the code of `unmask generate` in a coroutine of its own, which sleeps whenever its decoder asks the
 network. A step takes questions that wait, oldest first, answers them by one forward and wakes their decoders. So a
 request begins at the next step, whatever the others are doing, and decoders need not know of one another.
 """
@@ -10,63 +10,55 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import chain
 
 import torch
 
-from unmask.core import Beliefs, Canvas, Denoiser, Frame, Kept, Wrapper
+from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.batching import out_of_memory
-from unmask.runs.generation import Generation
-from unmask.serve.observer import Observer
+from unmask.serve.cohort import Cohort, LeftError, divide
 from unmask.serve.questions import Question, answer, together
 from unmask.serve.refusals import TooLargeError
-from unmask.serve.request import Request, Update
 from unmask.serve.structured import Constrained
 from unmask.serve.ticket import Ticket
-
-try:
-    from greenlet import GreenletExit, getcurrent, greenlet
-except ImportError:
-    raise UnmaskError("the engine needs greenlet: pip install 'unmask[serve]'") from None
 
 log = logging.getLogger("unmask.serve")
 
 
 class Shared(Wrapper):
-    """Leaves every question to the batcher, in parts that fit its batch, and sleeps until they are answered."""
+    """Leaves every question to the batcher, in parts that fit its batch, and sleeps until they are answered.
 
-    def __init__(self, inner: Denoiser, batcher: Batcher):
+    Nothing is computed for tickets that were cancelled: their rows are told to be certain of any token, and soon end.
+    """
+
+    def __init__(self, inner: Denoiser, batcher: Batcher, cohort: Cohort):
         super().__init__(inner)
-        self.batcher = batcher
+        self.batcher, self.cohort = batcher, cohort
+        self.vocab = 0  # known after the first answer
 
     def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        parts = Question(self.inner, canvas, at, kept).parts(self.batcher.batch)
-        return together([_asleep(part) for part in parts])
+        while True:
+            with suppress(LeftError):
+                return self._live(canvas, at, kept) if self.cohort.left else self._whole(canvas, at, kept)
 
+    def _live(self, canvas: Canvas, at: Columns, kept: Kept | None) -> Beliefs:
+        left = torch.tensor(sorted(self.cohort.left), device=self.device)
+        live = (~torch.isin(canvas.problem, left)).nonzero()[:, 0]
+        beliefs = Beliefs(lambda places: places, (0, at.shape[1]), self.vocab, self.mask_id, self.device)
+        if len(live):
+            beliefs = self._whole(canvas.rows(live), at[live], kept and kept.some(live.tolist()))
+        return beliefs.among(live, len(canvas), int(self.mask_id == 0), self.dtype)
 
-def _asleep(question: Question) -> Beliefs:
-    main = getcurrent().parent
-    assert main is not None
-    return main.switch(question)
-
-
-class Running:
-    """A ticket being decoded, and the question that its decoder waits with."""
-
-    def __init__(self, ticket: Ticket, decode: Callable[[Ticket], None]):
-        self.ticket = ticket
-        self.question: Question | None = None
-        self._coroutine = greenlet(partial(decode, ticket))
-
-    def resume(self, *beliefs: Beliefs) -> None:
-        self.question = self._coroutine.switch(*beliefs)
-
-    def end(self, error: BaseException) -> None:
-        self.question = None
-        self._coroutine.throw(error)
+    def _whole(self, canvas: Canvas, at: Columns, kept: Kept | None) -> Beliefs:
+        question = Question(self.inner, canvas, at, kept, len(self.cohort))
+        beliefs = together([self.cohort.asleep(part) for part in question.parts(self.batcher.batch)])
+        self.vocab = beliefs.vocab
+        return beliefs
 
 
 class Batcher:
@@ -75,69 +67,89 @@ class Batcher:
     def __init__(self, model: Model, batch: int, answered: Callable[[int, int], None] = lambda rows, requests: None):
         self.model, self.batch, self.answered = model, batch, answered
         self.broken = False  # whether the device failed for good
-        self.again: list[Ticket] = []  # did not fit the memory: to be started once more
-        self._running: deque[Running] = deque()  # the question that has waited longest first
-        self._answering = 0  # of them taken out for the forward that is being computed
+        self.again: list[Ticket] = []  # to be started once more: they did not fit the memory, or their cohort failed
+        self._waiting: deque[Cohort] = deque()  # the question that has waited longest first
+        self._size = 0  # counted after every step, since other threads ask for it
 
     def __len__(self) -> int:
-        return len(self._running) + self._answering
+        """Requests being decoded."""
+        return self._size
 
-    def start(self, ticket: Ticket) -> None:
-        self._advance(Running(ticket, self._decode))
+    def start(self, *tickets: Ticket) -> None:
+        """Those with equal settings decode as one batch."""
+        for some in divide(self.model, tickets, self.batch):
+            cohort = Cohort(some, self._decode)
+            cohort.resume()
+            self._wait(cohort)
+        self._count()
+
+    def start_again(self) -> None:
+        tickets, self.again = self.again, []
+        self.start(*tickets)
 
     def step(self) -> None:
         """One forward, and all that its answers let decoders do."""
         self._drop_cancelled()
-        if not self._running:
-            return
-        group = self._take()
-        self._answering = len(group)
-        answers = self._answer([running.question for running in group if running.question is not None])
-        self._answering = 0
-        for running, beliefs in zip(group, answers, strict=True):
-            if isinstance(beliefs, BaseException):
-                running.end(beliefs)
-            else:
-                self._advance(running, beliefs)
+        if self._waiting:
+            cohorts = self._take()
+            answers = self._answer([cohort.question for cohort in cohorts if cohort.question is not None])
+            for cohort, beliefs in zip(cohorts, answers, strict=True):
+                if isinstance(beliefs, BaseException):
+                    cohort.throw(beliefs)
+                else:
+                    cohort.resume(beliefs)
+                self._wait(cohort)
+        self._count()
 
     def stop(self, error: Exception) -> None:
         """End everything."""
-        while self._running:
-            self._running.popleft().end(error)
+        for cohort in self._waiting:
+            cohort.end()
+        for ticket in chain(self.again, *(cohort.tickets for cohort in self._waiting)):
+            ticket.post(error)
+        self._waiting.clear()
+        self.again.clear()
+        self._count()
 
-    def _advance(self, running: Running, *beliefs: Beliefs) -> None:
-        running.resume(*beliefs)
-        if running.question is not None:
-            self._running.append(running)
+    def _wait(self, cohort: Cohort) -> None:
+        if cohort.question is not None:
+            self._waiting.append(cohort)
+
+    def _count(self) -> None:
+        self._size = sum(map(len, self._waiting))
 
     def _drop_cancelled(self) -> None:
-        for running in [running for running in self._running if running.ticket.cancelled]:
-            self._running.remove(running)
-            running.end(GreenletExit())
+        for cohort in [cohort for cohort in self._waiting if cohort.notices()]:
+            self._waiting.remove(cohort)
+            if cohort.live:
+                cohort.throw(LeftError())
+                self._wait(cohort)
+            else:
+                cohort.end()
 
-    def _take(self) -> list[Running]:
+    def _take(self) -> list[Cohort]:
         """The oldest question, and as many others as may join it and fit the batch."""
-        group = [self._running.popleft()]
-        first = group[0].question
+        taken = [self._waiting.popleft()]
+        first = taken[0].question
         assert first is not None
-        rows, others = first.rows, deque[Running]()
-        for running in self._running:
-            question = running.question
+        rows, others = first.rows, deque[Cohort]()
+        for cohort in self._waiting:
+            question = cohort.question
             assert question is not None
             if rows + question.rows <= self.batch and first.joins(question):
-                group.append(running)
+                taken.append(cohort)
                 rows += question.rows
             else:
-                others.append(running)
-        self._running = others
-        return group
+                others.append(cohort)
+        self._waiting = others
+        return taken
 
     def _answer(self, questions: Sequence[Question]) -> list[Beliefs | BaseException]:
         """A forward that does not fit the memory is halved, and those to come have no more rows than its halves."""
         rows = sum(question.rows for question in questions)
         try:
             answers = answer(questions)
-            self.answered(rows, len(questions))
+            self.answered(rows, sum(question.requests for question in questions))
             return list(answers)
         except Exception as error:
             full, failure = out_of_memory(error), error.with_traceback(None)  # a traceback would hold the tensors
@@ -157,37 +169,37 @@ class Batcher:
         failed = [answer for answer in answers if isinstance(answer, BaseException)]
         return failed[0] if failed else together([answer for answer in answers if isinstance(answer, Beliefs)])
 
-    def _decode(self, ticket: Ticket) -> None:
-        """The life of a ticket, in its coroutine."""
+    def _decode(self, cohort: Cohort) -> None:
+        """The life of a cohort, in its coroutine."""
         try:
-            ticket.post(self._answered(ticket))
-        except UnmaskError as error:
-            ticket.post(error)
+            cohort.decode(self.model, partial(self._around, cohort))
         except Exception as error:
-            if not out_of_memory(error):
-                log.error("a request failed", exc_info=error)
-                self.broken |= isinstance(error, torch.AcceleratorError)
-                ticket.post(error)
-            elif not ticket.retried and not ticket.told:
-                ticket.retried = True
-                self.again.append(ticket)
+            self.broken |= isinstance(error, torch.AcceleratorError)
+            if len(cohort.tickets) == 1 or self.broken:
+                for ticket in cohort.live:
+                    self._fail(ticket, error)
             else:
-                ticket.post(TooLargeError("the memory does not hold this request: shorten it or search less"))
+                self._begin_again(cohort.live, error)
 
-    def _answered(self, ticket: Ticket) -> Update:
-        request = ticket.request
-        generation = Generation(self.model, request.decoding, request.template, around=partial(self._around, request))
-        observer = Observer(generation, request)
+    def _begin_again(self, tickets: Sequence[Ticket], error: Exception) -> None:
+        """Each alone: what one of them does to the others cannot be known. Nothing of them was told."""
+        log.warning("%d requests begin again, each by itself: %s", len(tickets), error)
+        for ticket in tickets:
+            ticket.alone = True
+        self.again.extend(tickets)
 
-        def watch(numbers: list[int], frame: Frame) -> None:
-            del numbers
-            if update := observer.see(frame):
-                ticket.post(update)
+    def _fail(self, ticket: Ticket, error: Exception) -> None:
+        if isinstance(error, UnmaskError):
+            ticket.post(error)
+        elif not out_of_memory(error):
+            log.error("a request failed", exc_info=error)
+            ticket.post(error)
+        elif not ticket.retried and not ticket.told:
+            ticket.retried = True
+            self.again.append(ticket)
+        else:
+            ticket.post(TooLargeError("the memory does not hold this request: shorten it or search less"))
 
-        if update := observer.begin():
-            ticket.post(update)
-        return observer.end(generation.outputs([request.prompt], watch=watch, listen=request.show == "trace")[0])
-
-    def _around(self, request: Request, denoiser: Denoiser) -> Denoiser:
-        shared = Shared(denoiser, self)
-        return shared if request.grammar is None else Constrained(shared, self.model, request.grammar)
+    def _around(self, cohort: Cohort, denoiser: Denoiser) -> Denoiser:
+        shared, grammar = Shared(denoiser, self, cohort), cohort.tickets[0].request.grammar
+        return shared if grammar is None else Constrained(shared, self.model, grammar)

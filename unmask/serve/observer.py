@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unmask.core import Frame
+from unmask.core import Decoded, Frame
 from unmask.runs.generation import Generation
-from unmask.runs.output import Output
 from unmask.runs.trace import Recorder
 from unmask.serve.committed import Committed
 from unmask.serve.request import Completed, Finish, Request, Update
@@ -15,7 +14,6 @@ from unmask.serve.request import Completed, Finish, Request, Update
 class Observer:
     def __init__(self, generation: Generation, request: Request):
         self.generation, self.request = generation, request
-        self.frame: Frame | None = None
         self.committed = Committed(generation.model, request)
         self.recorder: Recorder | None = None
         self._words: set[int] = set()  # tokens whose texts the reader knows
@@ -28,7 +26,6 @@ class Observer:
         return Update(0, line=self.generation.trace_header(self.request.prompt) | {"words": self._new_words()})
 
     def see(self, frame: Frame) -> Update | None:
-        self.frame = frame
         show = self.request.show
         if show is None:
             return None
@@ -40,11 +37,10 @@ class Observer:
             return Update(frame.step, text, line=self.recorder.steps[-1] | {"words": self._new_words()})
         return Update(frame.step, text) if text else None
 
-    def end(self, output: Output) -> Update:
-        answer, frame = self._answer(output), self.frame
-        assert frame is not None
+    def end(self, decoded: Decoded, step: int) -> Update:
+        answer = self._answer(decoded)
         draft = answer.text if self.request.show == "drafts" else None
-        return Update(frame.step, self.committed.end(answer.text), draft=draft, answer=answer)
+        return Update(step, self.committed.end(answer.text), draft=draft, answer=answer)
 
     def _draft(self, frame: Frame) -> str:
         leader = int(frame.score.argmax())
@@ -57,15 +53,15 @@ class Observer:
         self._words.update(new)
         return {str(token): self.generation.model.text.decode([token]) for token in new}
 
-    def _answer(self, output: Output) -> Completed:
-        assert self.frame is not None
+    def _answer(self, decoded: Decoded) -> Completed:
         model, request = self.generation.model, self.request
-        row = output.rows[output.chosen]
+        output, canvas = self.generation.output(request.prompt, decoded), decoded.canvas
+        row, pad = output.rows[output.chosen], int(canvas.pad[output.chosen])
         prompt_tokens = sum(token != model.denoiser.mask_id for token in request.prompt.ids)
         text = request.cut(output.text)
-        logp = self.frame.canvas.logp[output.chosen].tolist()
+        logp = canvas.logp[output.chosen, pad:].tolist()
         if request.template:
-            slots = [place for place, order in enumerate(self.frame.canvas.order[output.chosen].tolist()) if order]
+            slots = [place for place, order in enumerate(canvas.order[output.chosen, pad:].tolist()) if order]
             ids = tuple(row.ids[place] for place in slots)
             return Completed(output, text, "stop", prompt_tokens, ids, tuple(logp[place] for place in slots))
         first = len(request.prompt.ids)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.core import Beliefs, Canvas, Denoiser, Kept
-from unmask.core.shapes import Columns
+from unmask.core.shapes import Columns, PerRow
 
 WIDER = 2  # rows are at most so many times as wide as others of their forward, which are padded to them
 
@@ -24,6 +24,7 @@ class Question:
     canvas: Canvas
     at: Columns
     kept: Kept | None
+    requests: int = 1  # that wait for its answer
 
     @property
     def rows(self) -> int:
@@ -34,7 +35,11 @@ class Question:
         if self.rows <= size or self.denoiser.refresh is not None:
             return [self]
         some = torch.arange(self.rows, device=self.at.device).split(size)
-        return [replace(self, canvas=self.canvas.rows(rows), at=self.at[rows], kept=None) for rows in some]
+        return [self._part(rows) for rows in some]
+
+    def _part(self, rows: PerRow) -> Question:
+        requests = min(self.requests, len(rows))
+        return replace(self, canvas=self.canvas.rows(rows), at=self.at[rows], kept=None, requests=requests)
 
     def joins(self, other: Question) -> bool:
         """Whether one forward may answer both. What a cache keeps belongs to the rows of one request."""

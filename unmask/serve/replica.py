@@ -63,8 +63,6 @@ class Replica:
     def _turn(self) -> None:
         if not len(self.batcher):
             self.queue.wait()
-        while len(self.batcher) < self.limits.running and (ticket := self.queue.take()):
-            self.batcher.start(ticket)
+        self.batcher.start(*self.queue.take_share(self.limits.running - len(self.batcher)))
         self.batcher.step()
-        while self.batcher.again:
-            self.batcher.start(self.batcher.again.pop())
+        self.batcher.start_again()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from itertools import islice
 from threading import Condition
 
 from unmask.serve.refusals import BusyError, ClosingError
@@ -22,13 +23,18 @@ class Ticket:
         self.arrived = time.monotonic()
         self.started: float | None = None  # when it left the queue
         self.told = False  # whether any text was posted
+        self.alone = False  # whether it shares no batch, since one that it shared has failed
         self.retried = False  # after its memory was refused
         self.losses = 0  # of workers that decoded it
         self.cancelled = False
         self.ended = False
 
+    @property
+    def wanted(self) -> bool:
+        return not self.ended and not self.cancelled
+
     def post(self, event: Event) -> None:
-        if self.ended or self.cancelled:
+        if not self.wanted:
             return
         if isinstance(event, Update):
             self.told |= bool(event.text or event.line or event.draft)
@@ -104,6 +110,12 @@ class TicketQueue:
                     ticket.started = time.monotonic()
                     return ticket
             return None
+
+    def take_share(self, most: int) -> list[Ticket]:
+        """Several, but no more than a replica's share of what waits: others take theirs."""
+        with self.changed:
+            share = max(1, -(-len(self) // max(1, self._replicas)))
+            return list(islice(iter(self.take, None), max(0, min(most, share))))
 
     def ended(self, ticket: Ticket) -> None:
         if ticket.started is not None:
