@@ -26,7 +26,7 @@ LONG = {
 ROWS = {
     "low-confidence remasking": "low-confidence",
     "Order-Token Search, 4 beams": "ots",
-    "`adaptive`, one path": "adaptive-995",
+    "`adaptive(sure=0.995, block=64)`, one path": "adaptive-995",
     "`search`": "search-100",
 }
 
@@ -42,12 +42,19 @@ def commands(block: str) -> list[list[str]]:
     return [shlex.split(text, comments=True) for text in starts if text.startswith("unmask ")]
 
 
+def headings(page: Path) -> set[str]:
+    """As links name them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {"#" + re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 def test_the_readme_is_short_and_its_links_lead_somewhere():
     assert len(README.splitlines()) <= 120
     links = re.findall(r"\]\(([^)#]+)(#[^)]*)?\)|(?:src|srcset)=\"([^\"]+)\"", README)
-    local = {first or last for first, _, last in links if not (first or last).startswith("https://")}
+    local = {(first or last, place) for first, place, last in links if not (first or last).startswith("https://")}
     assert len(local) > 20
-    assert [path for path in local if not (ROOT / path).exists()] == []
+    assert [path for path, _ in local if not (ROOT / path).exists()] == []
+    assert [(path, place) for path, place in local if place and place not in headings(ROOT / path)] == []
 
 
 @pytest.mark.slow  # a search of the embedded model
@@ -75,7 +82,9 @@ def test_the_figures_of_the_readme_and_of_the_choice_of_decoders_are_in_the_reco
         cells = [evidence.accuracy(benchmark, method) for benchmark in evidence.benchmarks]
         values = [f"{100 * (each.value or 0):.1f}" for each in [*cells, evidence.average(method)]]
         rows = f"{evidence.mean_cost(method, 'rows'):.0f}"
-        assert f"| {label} | {' | '.join(values)} | {rows} |" in README
+        (countdown,) = evidence.results("Countdown", method).values()
+        costs = f"{rows} | {countdown.cost['rows']:.0f} | {evidence.mean_cost(method, 'distinct'):.0f}"
+        assert f"| {label} | {' | '.join(values)} | {costs} |" in README
         assert f"| {values[-1]} | {rows} |" in which
         assert f"{100 * (evidence.average(method).error or 0):.1f}" == "0.6"
 

@@ -163,10 +163,13 @@ def _table(evidence: Evidence, title: str, methods: list[str]) -> Table:
     for method in (each for each in methods if evidence.average(each).n):
         accuracy = [evidence.accuracy(benchmark, method) for benchmark in evidence.benchmarks]
         rows = [_rows(evidence, benchmark, method) for benchmark in evidence.benchmarks]
-        mean = evidence.mean_cost(method, "rows")
-        body.append((evidence.label(method), *accuracy, evidence.average(method), f"{mean:.0f}", f"{max(rows):.0f}"))
-    head = ("", *map(evidence.shown, evidence.benchmarks), "average", "rows", "most rows")
-    notes = ["Rows are means per problem; `most rows` is that of the task with the highest mean."]
+        costs = (evidence.mean_cost(method, "rows"), evidence.mean_cost(method, "distinct"), max(rows))
+        body.append((evidence.label(method), *accuracy, evidence.average(method), *(f"{cost:.0f}" for cost in costs)))
+    head = ("", *map(evidence.shown, evidence.benchmarks), "average", "rows", "computed", "most rows")
+    notes = [
+        "Rows are means per problem, as many as a decoder asks for; equal rows of a problem are computed once. "
+        "The last column is that of the task with the highest mean."
+    ]
     return Table.of("accuracy", title, head, body, notes, rank=False)
 
 
