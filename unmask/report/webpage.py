@@ -85,7 +85,10 @@ def _source(source: Source) -> str:
         "machine": source.machine,
     }
     rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
-    commands = "".join(f"<dt>command</dt><dd><code>{_text(command)}</code></dd>" for command in source.commands)
+    commands = "".join(
+        f"<dt>command{_text(f' of {date}' if date else '')}</dt><dd><code>{_text(command)}</code></dd>"
+        for date, command in zip(source.dates, source.commands, strict=True)
+    )
     return f"<h3>{_text(source.folder)}</h3><dl>{rows}{commands}</dl>"
 
 
