@@ -24,7 +24,7 @@ class Source:
     machine: str
     commands: tuple[str, ...]  # the first one, and those that made the run grow
     dates: tuple[str, ...]  # of the commands
-    last: str  # the command that completes the run; empty where it was Python
+    last_command: str  # the command that completes the run; empty where it was Python
     records: int
     planned: int | None  # records of the finished run; None where its folder does not say
     missing: tuple[tuple[Cell, int, int], ...]  # cells that lack records: how many they have, of how many
@@ -102,6 +102,8 @@ def missing_table(sources: Sequence[Source]) -> list[Table]:
         return []
     have, of = sum(each.records for each in sources), sum(each.planned or each.records for each in sources)
     notes = ["Figures of these cells are over fewer problems."]
-    notes += [f"This completes {each.folder}: {each.last}" for each in sources if each.missing and each.last]
+    notes += [
+        f"This completes {each.folder}: {each.last_command}" for each in sources if each.missing and each.last_command
+    ]
     head = ("decoder", "task", "length", "model", "records")
     return [Table.of("missing", f"incomplete: {have} of {of} records", head, rows, notes)]

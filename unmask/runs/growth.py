@@ -14,21 +14,19 @@ GROWS = {"models", "tasks", "decoders", "lengths", "seeds", "samples", "limit", 
 
 def lacks(stored: dict[str, Any], spec: dict[str, Any]) -> list[str]:
     """What a stored run did and this one does not name, by short labels."""
-    decoders = [label for label in _labels(stored) if label not in _labels(spec)]
+    lost = {full: label for full, label in _labels(stored).items() if full not in spec["decoders"]}
+    decoders = [label for label in dict.fromkeys(lost.values()) if label not in _labels(spec).values()]
     tasks = [task_label(task) for task in stored["tasks"] if task not in spec["tasks"]]
     models = [model for model in stored["models"] if model not in spec["models"]]
     lengths = [f"length {length}" for length in stored["lengths"] if length not in spec["lengths"]]
     seeds = [f"seed {seed}" for seed in stored["seeds"] if seed not in spec["seeds"]]
-    return [*models, *tasks, *decoders, *lengths, *seeds] or [
-        full for full in stored["decoders"] if full not in spec["decoders"]
-    ]
+    return [*models, *tasks, *decoders, *lengths, *seeds] or list(lost)
 
 
-def _labels(spec: dict[str, Any]) -> list[str]:
-    """Of the decoders, which are written out for each length in turn."""
+def _labels(spec: dict[str, Any]) -> dict[str, str]:
+    """Of each decoder; they are written out for each length in turn."""
     lengths = spec["lengths"]
-    labels = (decoder_label(full, lengths[place % len(lengths)]) for place, full in enumerate(spec["decoders"]))
-    return list(dict.fromkeys(labels))
+    return {full: decoder_label(full, lengths[place % len(lengths)]) for place, full in enumerate(spec["decoders"])}
 
 
 def changes(stored: dict[str, Any], spec: dict[str, Any], digest: Digest) -> dict[str, tuple[Any, Any]]:
