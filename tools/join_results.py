@@ -20,9 +20,9 @@ from unmask.experiments.archive import packed, read_packed
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.methods import Part
 from unmask.report.gather import grouped
-from unmask.report.labels import meaning
 from unmask.runs.compact import write_lines
 from unmask.runs.record import Record
+from unmask.runs.short_spec import meaning
 from unmask.runs.store import Run
 from unmask.tasks import task
 

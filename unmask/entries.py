@@ -4,7 +4,8 @@ import dataclasses
 import inspect
 import re
 import sys
-from typing import Any
+import typing
+from typing import Any, Literal
 
 from unmask.registry import Registry
 
@@ -13,13 +14,22 @@ _FIELD = re.compile(r"^    (\w+): (.+?)(?: = .+?)?(?:  # (.+))?$", re.MULTILINE)
 
 def describe_entry(registry: Registry[Any], name: str) -> dict[str, Any]:
     entry = registry.find(name)
-    comments = field_comments(entry)
+    comments, choices = field_comments(entry), _choices(entry)
     return {
         "name": name,
         "aliases": registry.aliases(name),
         "summary": _summary(entry),
-        "settings": [_setting(registry, comments, field) for field in dataclasses.fields(entry)],
+        "settings": [
+            _setting(registry, comments, field) | {"choices": choices.get(field.name)}
+            for field in dataclasses.fields(entry)
+        ],
     }
+
+
+def _choices(entry: type) -> dict[str, list[str]]:
+    """The words that a field of a literal type takes."""
+    hints = typing.get_type_hints(entry)
+    return {name: list(typing.get_args(hint)) for name, hint in hints.items() if typing.get_origin(hint) is Literal}
 
 
 def _summary(entry: type) -> str:

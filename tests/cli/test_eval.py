@@ -43,7 +43,7 @@ def test_another_run_in_the_same_folder_is_refused_with_the_difference(run, mode
     run(*small(model, tmp_path / "run"))
     code, out, err = run(*small(model, tmp_path / "run", "--seed", "3"))
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "holds another run (seeds: 0 there, 3 here)" in err
+    assert "holds another run: name seed 0 too, a run only grows; or choose another folder" in err
 
 
 def test_failures_are_counted_and_the_first_is_said(run, tmp_path: Path):

@@ -25,7 +25,7 @@ def test_tables_go_to_standard_output_and_files_where_they_were_asked_for(run, t
     write_run(tmp_path / "r", grid(problems=6))
     words = ["--html", "p.html", "--markdown", "t.md", "--csv", "c.csv", "--plots", "figures/new"]
     code, out, err = run("r", *words)
-    assert (code, err) == (0, "")
+    assert (code, err.splitlines()) == (0, [f"unmask: wrote {name}" for name in words[1::2]])
     assert out.startswith("tiny · countdown · accuracy, %\n")
     assert "tiny · countdown · against low-confidence" in out
     assert "\x1b" not in out

@@ -13,6 +13,7 @@ from unmask.report.plots import report_plots
 from unmask.report.run_report import run_report
 from unmask.report.statistics import pass_at_k
 from unmask.runs.record import Cell, Counts
+from unmask.runs.short_spec import decoder_label, meaning, task_label
 
 
 def _rows(records):
@@ -41,14 +42,14 @@ def test_labels_are_short_and_mean_the_whole_spec():
         "ots(likelihood=all-blocks)",
         "best-of(inner=ots(beams=2))",
     ):
-        full = labels.meaning(spec, 64)
+        full = meaning(spec, 64)
         assert full is not None
-        label = labels.decoder_label(full, 64)
+        label = decoder_label(full, 64)
         assert len(label) < len(full)
-        assert labels.meaning(label, 64) == full
-    assert labels.decoder_label("gone(strength=11)", 64) == "gone(strength=11)"
-    assert labels.decoder_label("not a spec)(", 64) == "not a spec)("
-    assert labels.task_label("countdown(level=4, split=test, seed=0)") == "countdown"
+        assert meaning(label, 64) == full
+    assert decoder_label("gone(strength=11)", 64) == "gone(strength=11)"
+    assert decoder_label("not a spec)(", 64) == "not a spec)("
+    assert task_label("countdown(level=4, split=test, seed=0)") == "countdown"
     assert labels.family("vote(n=9, inner=ots(beams=2, temperature=0.7))") == ("vote(inner=ots(temperature=0.7))")
 
 

@@ -34,6 +34,17 @@ def test_a_run_that_is_not_finished_says_what_it_lacks_in_every_form():
     assert "torch 2.13" in page
 
 
+def test_the_last_command_of_a_run_that_grew_completes_it():
+    unfinished = partial(grid(["low-confidence"], [64], problems=2), planned=3)
+    assert run_report([unfinished]).tables[0].notes[1] == "This completes run: unmask eval -m tiny"
+    unfinished.head["grown"] = [{"created": "2026-01-03", "command": "unmask eval -m tiny --limit 3"}]
+    report = run_report([unfinished])
+    assert report.tables[0].notes[1] == "This completes run: unmask eval -m tiny --limit 3"
+    assert "<dt>command of 2026-01-03</dt><dd><code>unmask eval -m tiny --limit 3</code>" in report.html()
+    unfinished.head["grown"].append({"created": "2026-01-04", "command": ""})  # from Python
+    assert len(run_report([unfinished]).tables[0].notes) == 1
+
+
 def test_a_finished_run_and_an_old_folder_lack_nothing():
     records = grid(["low-confidence", "random"], [64], problems=3)
     assert run_report([partial(records, planned=3)]).tables[0].kind == "accuracy"

@@ -139,7 +139,11 @@ def test_the_python_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 @pytest.mark.parametrize(
     ("act", "sentence"),
     [
-        (lambda path: read_tree(traced("low-confidence")), "did not search"),
+        (
+            lambda path: read_tree(traced("low-confidence")),
+            "no tree of low-confidence: .* `unmask view` plays this trace",
+        ),
+        (lambda path: read_tree(traced("search")), "no tree of search: "),
         (lambda path: kind_of(path / "a.pgn"), "did you mean '.png'"),
         (lambda path: keep(b"", path / "no" / "a.svg"), "cannot be written"),
         (lambda path: read_tree(traced(SEARCHES[0]), traced("low-confidence", "ab")), "different prompts"),

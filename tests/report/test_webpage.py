@@ -150,7 +150,7 @@ def test_a_browser_filters_and_shows_two_decoders_side_by_side(tmp_path: Path):
     assert "1 of 2 outputs: low-confidence right in 0 of 1, random right in 1 of 1" in gained
     shown = re.findall(r"<pre[^>]*>(.*?)</pre>", gained, re.DOTALL)
     assert shown[1:] == ["first <mark>add</mark> then carry", "first <mark>subtract</mark> then carry"]
-    assert re.findall(r'<a href="([^"#]+)">trace</a>', gained) == [f"a%20run/traces/{trace.name}"]
+    assert re.findall(r'<a href="([^"#]+)">trace file</a>', gained) == [f"a%20run/traces/{trace.name}"]
     assert f"unmask view --open '{trace}'" in gained
     shown = _browse(page, "search=NEEDLE&length=64&task=countdown")
     assert "1 of 2 outputs" in shown

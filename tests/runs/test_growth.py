@@ -43,9 +43,21 @@ def test_a_smaller_or_another_run_is_still_refused(tmp_path: Path):
     out = tmp_path / "run"
     grown(out, limit=3, decoders=("low-confidence", "random"))
     before = (out / "run.json").read_bytes()
-    others: list[dict[str, Any]] = [{"limit": 2}, {"limit": 9, "decoders": ("random",)}, {"limit": 9, "metric": "d1"}]
-    for other in others:
-        with pytest.raises(UnmaskError, match="holds another run"):
+    others: list[tuple[dict[str, Any], str]] = [
+        ({"limit": 2}, r" \(limit: 3 there, 2 here; random not named here\): choose another folder"),
+        (
+            {"limit": 9, "decoders": ("random",)},
+            ": name low-confidence too, a run only grows; or choose another folder$",
+        ),
+        ({"decoders": ("margin",), "seeds": (1,)}, r" \(limit: 3 .*low-confidence, random and seed 0 not named here\)"),
+        ({"limit": 9, "decoders": ("margin",)}, ": name low-confidence and random too, a run only grows"),
+        (
+            {"limit": 9, "metric": "d1", "decoders": ("margin",)},
+            r" \(metric: ours there, d1 here; low-confidence and random not named here\): ",
+        ),
+    ]
+    for other, sentence in others:
+        with pytest.raises(UnmaskError, match="holds another run" + sentence):
             grown(out, **other)
     assert (out / "run.json").read_bytes() == before
 
@@ -62,6 +74,8 @@ def test_a_larger_limit_over_other_problems_is_another_run(tmp_path: Path, monke
         return every
 
     monkeypatch.setattr(Countdown, "problems", shifted)
-    with pytest.raises(UnmaskError, match="holds another run"):
+    with pytest.raises(
+        UnmaskError, match=r"\(problems of countdown: count 2, digest \w+ there, count 2, digest \w+ here"
+    ):
         grown(out, limit=5)
     assert len(read_run(out).records) == 2

@@ -17,6 +17,7 @@ from unmask.cli.progress import watching
 from unmask.core import decoder
 from unmask.report.figures import keep
 from unmask.runs.bounds import MOST_ROWS, check_rows
+from unmask.spelling import spell
 from unmask.tasks import Problem
 from unmask.tasks.countdown import Countdown
 from unmask.view.trace_page import Shown, trace_page
@@ -121,4 +122,4 @@ def _show(problems: list[Problem], results: list[dict[str, Any]]) -> None:
 
 
 def _answer(result: dict[str, Any]) -> str:
-    return f"{'✓' if result['right'] else '✗'} {result['answer'] or '(no answer)'}"
+    return spell(f"{'✓' if result['right'] else '✗'} {result['answer'] or '(no answer)'}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import errno
 import io
 import json
@@ -16,10 +15,10 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from unmask import spelling
 from unmask.errors import UnmaskError
 
 TRACEBACK = "UNMASK_TRACEBACK"  # if set, an error that was not foreseen shows where it arose
-SPELT = dict(zip("✓✗→±−·…–×░τ“”", '+x>~-..-x_t""', strict=True))  # one character each, so that tables stay aligned
 REASONS = {
     errno.ENOSPC: "there is no room left on the device",
     errno.EDQUOT: "the disk quota is used up",
@@ -62,18 +61,11 @@ def check_words(words: Sequence[str]) -> None:
 
 def prepare_streams() -> None:
     """Characters that a stream cannot encode are spelt in ASCII; a command whose answer nobody can get is refused."""
-    codecs.register_error("unmask-spell", _spell)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="unmask-spell")
+            stream.reconfigure(errors=spelling.ERRORS)
     if sys.stdout is None:
         raise UnmaskError("standard output is closed: send it to a file or to /dev/null")
-
-
-def _spell(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(SPELT.get(char, "?") for char in error.object[error.start : error.end]), error.end
 
 
 def print_json(value: Any) -> None:

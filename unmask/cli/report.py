@@ -1,5 +1,7 @@
 """`unmask report`: tables, plots and a page of runs."""
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -43,9 +45,8 @@ def report(
         if path is not None:
             check_writable(path)
     report = run_report(read_runs(folders), against, timing)
-    if html is not None:
-        keep(report.html(html).encode("utf-8", "replace"), html)
-    for path, text in ((markdown, report.markdown), (latex, report.latex), (csv, report.csv)):
+    page = partial(report.html, html)
+    for path, text in ((html, page), (markdown, report.markdown), (latex, report.latex), (csv, report.csv)):
         if path is not None:
             keep(text().encode("utf-8", "replace"), path)
     if plots is not None:
@@ -57,3 +58,6 @@ def report(
         print_json(report.json())
     else:
         formats.terminal(report.tables)
+    sys.stdout.flush()  # the names below come last where both streams are one terminal
+    for path in filter(None, (html, markdown, latex, csv, plots)):
+        print(f"unmask: wrote {path}", file=sys.stderr)

@@ -31,10 +31,8 @@ class OrderTokenSearch:
     beams: int = 4  # K: rows that live on, and completions each draws at a search
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     steps: int | None = None  # in all; half the masks, or all of them for block 1
-    temperature: float = 0.4
-    interval: int | None = (
-        None  # N: search at every N-th step, and, unless a block has fewer, at the last of each block
-    )
+    temperature: float = 0.4  # of the draws; 0 takes the likeliest token
+    interval: int | None = None  # N: search at every N-th step, and, unless a block has fewer, at the last of each
     likelihood: Likelihood = field(default_factory=Block)  # what is hidden and predicted again to score a candidate
     samples: int = 1  # M: completions over which a candidate's score is averaged
     sure: float | None = None  # approximate: also write draws of at least this probability

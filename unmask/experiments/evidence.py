@@ -12,9 +12,9 @@ from typing import Any
 from unmask.experiments.methods import TEN, Method, Part
 from unmask.experiments.setup import PUBLISHED, Setup
 from unmask.report.gather import Group, Quantity, Result, Series, grouped
-from unmask.report.labels import meaning
 from unmask.report.statistics import Comparison, Difference, Estimate, compare, mean_difference, together
 from unmask.runs.record import Record
+from unmask.runs.short_spec import meaning
 from unmask.runs.store import Run
 
 

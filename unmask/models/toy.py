@@ -134,9 +134,9 @@ class Chain(Exact):
 class Toy(ABC):
     """A model over `letters` tokens; subclasses build its denoiser."""
 
-    letters: int
-    seed: int
-    sharpness: float
+    letters: int  # tokens
+    seed: int  # of the random numbers it is made of
+    sharpness: float  # spread of the log-probabilities
 
     @abstractmethod
     def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser: ...
@@ -162,7 +162,7 @@ class ToyJoint(Toy):
 
     letters: int = 4
     seed: int = 0
-    sharpness: float = 1.0  # spread of the log-probabilities
+    sharpness: float = 1.0
 
     def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser:
         del dtype
@@ -177,7 +177,7 @@ class ToyChain(Toy):
     letters: int = 8
     seed: int = 0
     sharpness: float = 2.0
-    context: int = 1024
+    context: int = 1024  # positions at most
 
     def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser:
         del dtype
@@ -190,10 +190,10 @@ class ToyTransformer(Toy):
     """The real network with random weights."""
 
     letters: int = 32
-    width: int = 32
-    layers: int = 2
-    heads: int = 4
-    context: int = 1024
+    width: int = 32  # of the hidden states
+    layers: int = 2  # of the transformer
+    heads: int = 4  # of each layer
+    context: int = 1024  # positions at most
     sharpness: float = 2.0  # spread of the logits
     seed: int = 0
 

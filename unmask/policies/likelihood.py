@@ -151,8 +151,8 @@ class PathLikelihood(Likelihood):
 class Sum(Likelihood):
     """Two likelihoods added; a third by nesting."""
 
-    first: Likelihood = field(default_factory=lambda: Interleaved(2))
-    second: Likelihood = field(default_factory=lambda: Interleaved(3))
+    first: Likelihood = field(default_factory=lambda: Interleaved(2))  # added to the second
+    second: Likelihood = field(default_factory=lambda: Interleaved(3))  # may be a sum itself
 
     def __post_init__(self) -> None:
         for name in ("first", "second"):

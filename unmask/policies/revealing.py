@@ -90,7 +90,7 @@ class Revealing(Way):
 class Duel(Revealing):
     """log p under an order that the visible tokens alone decide: exact, and a probability (DUEL, arXiv 2603.01367)."""
 
-    order: Literal["confidence", "margin", "entropy", "left-to-right"] = "confidence"
+    order: Literal["confidence", "margin", "entropy", "left-to-right"] = "confidence"  # which token is next
 
     def rank(self, reply: Reply) -> AtFloat:
         return RANKS[self.order](reply)

@@ -14,8 +14,9 @@ from typing import Any
 from unmask.errors import UnmaskError, nearest
 from unmask.runs.files import write_whole
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# People with any colour vision can tell them apart, and see them on white and inverted on the page's dark ground: Okabe
+# and Ito's colours, with violet and sand instead of their two lightest.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#9467FF", "#A8894A", "#000000")
 MARKS = "osD^vP*X"
 KINDS = (".svg", ".png", ".pdf")
 UNDATED: dict[str, Any] = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}

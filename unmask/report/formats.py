@@ -17,6 +17,7 @@ from rich.text import Text
 
 from unmask.report.labels import visible
 from unmask.report.tables import BEST, MISSING, SECOND, Table, TableCell
+from unmask.spelling import spell
 
 _STYLES = {BEST: "bold", SECOND: "underline"}
 NAME = 24  # columns that a row's name has at least, if it needs them
@@ -26,17 +27,17 @@ def terminal(tables: Sequence[Table]) -> None:
     """At the terminal's own width; into a pipe or a file, as wide as the tables."""
     console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 400)
     for table in tables:
-        console.print(Text(visible(table.title), "bold"))
+        console.print(Text(_shown(table.title), "bold"))
         _print_rows(console, table) if _fits(console, table) else _print_stacked(console, table)
         for note in table.notes:
-            console.print(Text(visible(note), "dim"))
+            console.print(Text(_shown(note), "dim"))
         console.print()
 
 
 def _fits(console: Console, table: Table) -> bool:
     """Whether a row leaves its name a readable width."""
     columns = [
-        [visible(head), *(visible(row[place].text) for row in table.rows)] for place, head in enumerate(table.head)
+        [_shown(head), *(_shown(row[place].text) for row in table.rows)] for place, head in enumerate(table.head)
     ]
     widths = [max(map(cell_len, column)) for column in columns]
     return min(widths[0], NAME) + sum(widths[1:]) + 3 * len(widths[1:]) <= console.width
@@ -45,19 +46,19 @@ def _fits(console: Console, table: Table) -> bool:
 def _print_rows(console: Console, table: Table) -> None:
     shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for place, name in enumerate(table.head):
-        shown.add_column(Text(visible(name)), justify="right" if place else "left", no_wrap=place > 0)
+        shown.add_column(Text(_shown(name)), justify="right" if place else "left", no_wrap=place > 0)
     for row in table.rows:
-        shown.add_row(*(Text(visible(cell.text), _STYLES.get(cell.rank, "")) for cell in row))
+        shown.add_row(*(Text(_shown(cell.text), _STYLES.get(cell.rank, "")) for cell in row))
     console.print(shown)
 
 
 def _print_stacked(console: Console, table: Table) -> None:
     """Each row below its name, for a terminal too narrow for columns."""
     for row in table.rows:
-        console.print(Text(visible(row[0].text)))
+        console.print(Text(_shown(row[0].text)))
         line = Text("  ")
         for head, cell in zip(table.head[1:], row[1:], strict=True):
-            part = Text.assemble((f"{visible(head)} ", "dim"), (visible(cell.text), _STYLES.get(cell.rank, "")), "  ")
+            part = Text.assemble((f"{_shown(head)} ", "dim"), (_shown(cell.text), _STYLES.get(cell.rank, "")), "  ")
             if cell.text == MISSING:
                 continue
             if line.cell_len + part.cell_len - 2 > console.width and line.plain.strip():
@@ -65,6 +66,10 @@ def _print_stacked(console: Console, table: Table) -> None:
                 line = Text("  ")
             line.append_text(part)
         console.print(line)
+
+
+def _shown(text: str) -> str:
+    return spell(visible(text))
 
 
 def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:

@@ -16,6 +16,7 @@ from unmask.policies.choice import by_majority
 from unmask.report import labels
 from unmask.report.statistics import Estimate, across, estimate, pass_at_k
 from unmask.runs.record import Cell, Record
+from unmask.runs.short_spec import decoder_label, task_label
 from unmask.runs.store import Run
 
 Quantity = Literal["right", "score"]  # whole answers, or their parts where a task counts those
@@ -86,7 +87,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        return labels.task_label(self.task)
+        return task_label(self.task)
 
     @cached_property
     def records(self) -> dict[Cell, Sequence[Record]]:
@@ -209,7 +210,7 @@ def _distinct_records(runs: Iterable[Run]) -> list[Record]:
             version, first = versions.setdefault(record.task, (record.task_version, run))
             if version != record.task_version:
                 raise UnmaskError(
-                    f"task {labels.task_label(record.task)!r} has version {version} in {str(first.folder)!r} and "
+                    f"task {task_label(record.task)!r} has version {version} in {str(first.folder)!r} and "
                     f"{record.task_version} in {str(run.folder)!r}: their grades do not compare, report them apart"
                 )
             known, other = records.setdefault(record.name, (record, run))
@@ -226,6 +227,6 @@ def _contradiction(known: Record, other: Run, record: Record, run: Run) -> str:
     shown = ", ".join(value if len(value) <= 60 else value[:59] + "…" for value in values)
     return (
         f"{str(other.folder)!r} and {str(run.folder)!r} disagree on {field} of problem {record.problem!r} "
-        f"({labels.decoder_label(record.decoder, record.length)}, length {record.length}, seed {record.seed}, "
+        f"({decoder_label(record.decoder, record.length)}, length {record.length}, seed {record.seed}, "
         f"sample {record.sample}): {shown}; report them apart"
     )

@@ -192,17 +192,22 @@ def _x_ticks(axes: Any, plot: Plot) -> None:
     for x in places:
         if not ticks or x >= 1.15 * ticks[-1]:
             ticks.append(x)
-    axes.set_xticks(ticks, [f"{x:g}" if x < 1e5 else f"{x:.0f}" for x in ticks])
+    axes.set_xticks(ticks, list(map(_rounded, ticks)))
     axes.minorticks_off()
     if len(places) == 1:
         axes.set_xlim(places[0] / 2, places[0] * 2)
+
+
+def _rounded(x: float) -> str:
+    """To whole rows, as in the tables; small numbers to three digits."""
+    return f"{x:.3g}" if x < 10 else f"{x:.0f}"
 
 
 def describe(plot: Plot) -> str:
     """For readers who cannot see the plot."""
     lines = []
     for label, points in plot.lines:
-        figures = ", ".join(f"{100 * (point.estimate.value or 0):.1f} % at {point.x:g}" for point in points)
+        figures = ", ".join(f"{100 * (point.estimate.value or 0):.1f} % at {_rounded(point.x)}" for point in points)
         lines.append(f"{label}: {figures}")
     return f"{plot.title}, accuracy against {plot.x}. " + "; ".join(lines)
 

@@ -94,8 +94,11 @@ def run_report(runs: Sequence[Run], against: str | None = None, timing: bool = F
     if not groups:
         names = ", ".join(repr(str(run.folder)) for run in runs)
         raise UnmaskError(f"nothing is recorded yet in {names}")
+    baseline = choose_baseline(groups, against)
+    for group in groups:
+        group.series.sort(key=lambda series: series.label != baseline)  # the baseline is the first row
     sources = [source_of(run) for run in runs]
-    return RunReport(groups, choose_baseline(groups, against), shared_settings(runs), sources, timing, traces_of(runs))
+    return RunReport(groups, baseline, shared_settings(runs), sources, timing, traces_of(runs))
 
 
 def read_runs(folders: Sequence[str | PathLike[str]]) -> list[Run]:

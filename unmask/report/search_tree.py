@@ -12,7 +12,7 @@ from functools import cached_property
 
 from unmask.core import Branch, Frame
 from unmask.errors import UnmaskError
-from unmask.report.labels import decoder_label
+from unmask.runs.short_spec import decoder_label
 from unmask.runs.trace import Trace
 
 MASK, END = "░", "∎"  # shown for a mask and for the end of the text
@@ -137,7 +137,10 @@ class Reader:
                 searches.append(SearchStep(frame.step, tuple(nodes)))
             scores = frame.score.tolist()
         if not searches:
-            raise UnmaskError(f"{self.label} did not search, so its trace has no tree: trace ots(beams=4), say")
+            raise UnmaskError(
+                f"there is no tree of {self.label}: `unmask tree` draws the paper's searches (ots, order-search, "
+                "token-search); `unmask view` plays this trace"
+            )
         return _marked(searches, places[self.trace.end["chosen"]])
 
     def _node(self, above: Sequence[Node], parent: int | None, tokens: tuple[int, ...], copies: list[Copy]) -> Node:

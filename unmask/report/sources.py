@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.report.labels import decoder_label, task_label
 from unmask.report.tables import Table
 from unmask.runs.record import Cell, Name, trace_file
+from unmask.runs.short_spec import decoder_label, task_label
 from unmask.runs.store import Run
 
 
@@ -23,6 +23,8 @@ class Source:
     created: str
     machine: str
     commands: tuple[str, ...]  # the first one, and those that made the run grow
+    dates: tuple[str, ...]  # of the commands
+    last_command: str  # the command that completes the run; empty where it was Python
     records: int
     planned: int | None  # records of the finished run; None where its folder does not say
     missing: tuple[tuple[Cell, int, int], ...]  # cells that lack records: how many they have, of how many
@@ -42,13 +44,16 @@ def source_of(run: Run) -> Source:
     have = Counter(record.cell for record in run.records)
     missing = [(cell, have[cell], count) for cell, count in (planned or {}).items() if have[cell] < count]
     parts = [machine.get("gpu"), machine.get("platform"), machine.get("torch") and f"torch {machine['torch']}"]
-    commands = [head.get("command"), *(each.get("command") for each in head.get("grown", ()))]
+    steps = [(str(each.get("created", "")), str(each.get("command") or "")) for each in (head, *head.get("grown", ()))]
+    typed = [(date, command) for date, command in steps if command]
     return Source(
         str(run.folder),
         str(head.get("unmask", "")),
         str(head.get("created", "")),
         ", ".join(str(part) for part in parts if part),
-        tuple(str(command) for command in commands if command),
+        tuple(command for _, command in typed),
+        tuple(date for date, _ in typed),
+        steps[-1][1],
         len(run.records),
         sum(planned.values()) if planned else None,
         tuple(missing),
@@ -96,6 +101,9 @@ def missing_table(sources: Sequence[Source]) -> list[Table]:
     if not rows:
         return []
     have, of = sum(each.records for each in sources), sum(each.planned or each.records for each in sources)
-    note = "Figures of these cells are over fewer problems; the command that began the run completes it."
+    notes = ["Figures of these cells are over fewer problems."]
+    notes += [
+        f"This completes {each.folder}: {each.last_command}" for each in sources if each.missing and each.last_command
+    ]
     head = ("decoder", "task", "length", "model", "records")
-    return [Table.of("missing", f"incomplete: {have} of {of} records", head, rows, [note])]
+    return [Table.of("missing", f"incomplete: {have} of {of} records", head, rows, notes)]

@@ -59,7 +59,7 @@ def report_tables(
 ) -> list[Table]:
     tables = [table for group in groups for table in _group_tables(group, pairs, baseline, settings)]
     for model in sorted({group.model for group in groups}):
-        tables += _model_averages([group for group in groups if group.model == model])
+        tables += _model_averages([group for group in groups if group.model == model], baseline)
     return tables + [_timing(group) for group in groups if timing]
 
 
@@ -139,10 +139,10 @@ def averages_table(
     return Table.of("average", title, (first, *groups, "average", *published), body, notes, alike=alike)
 
 
-def _model_averages(groups: Sequence[Group]) -> Iterable[Table]:
+def _model_averages(groups: Sequence[Group], baseline: str | None) -> Iterable[Table]:
     if len(groups) > 1:
         costs = {series.label: series.mean_cost() for group in groups for series in group.series}
-        labels = sorted(costs, key=lambda label: (costs[label], label))
+        labels = sorted(costs, key=lambda label: (label != baseline, costs[label], label))
         title = f"{groups[0].model} · averages over lengths, accuracy, %"
         yield averages_table(title, labels, {group.name: group for group in groups})
 

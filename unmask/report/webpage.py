@@ -61,7 +61,7 @@ def summary(groups: Sequence[Group]) -> str:
     counts = (
         (len({group.model for group in groups}), "model"),
         (len({group.task for group in groups}), "task"),
-        (len(_labels(groups)), "decoder"),
+        (len(_labels(groups, None)), "decoder"),
         (sum(len(records) for group in groups for records in group.records.values()), "record"),
     )
     return ", ".join(f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in counts)
@@ -85,13 +85,16 @@ def _source(source: Source) -> str:
         "machine": source.machine,
     }
     rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
-    commands = "".join(f"<dt>command</dt><dd><code>{_text(command)}</code></dd>" for command in source.commands)
+    commands = "".join(
+        f"<dt>command{_text(f' of {date}' if date else '')}</dt><dd><code>{_text(command)}</code></dd>"
+        for date, command in zip(source.dates, source.commands, strict=True)
+    )
     return f"<h3>{_text(source.folder)}</h3><dl>{rows}{commands}</dl>"
 
 
 def outputs(groups: Sequence[Group], baseline: str | None, traces: Mapping[Name, Path], page: Path) -> dict[str, Any]:
     """What the page's script shows: every record, and where its trace is."""
-    labels = _labels(groups)
+    labels = _labels(groups, baseline)
     folders = sorted({path.parent for path in traces.values()})
     first = baseline if baseline in labels else labels[0] if labels else ""
     prompts: dict[str, int] = {}
@@ -127,10 +130,10 @@ def _fields(record: Record, prompt: int) -> tuple[Any, ...]:
     return (*name, right, record.score, record.likelihood, record.cost.rows, record.error)
 
 
-def _labels(groups: Sequence[Group]) -> list[str]:
-    """Cheapest first, as in the tables."""
+def _labels(groups: Sequence[Group], baseline: str | None) -> list[str]:
+    """The baseline, then the cheapest first, as in the tables."""
     costs = {each.label: each.mean_cost() for group in groups for each in group.series if each.samples == 1}
-    return sorted(costs, key=lambda label: (costs[label], label))
+    return sorted(costs, key=lambda label: (label != baseline, costs[label], label))
 
 
 def _table(table: Table) -> str:

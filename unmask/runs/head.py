@@ -10,7 +10,7 @@ from typing import Any
 from unmask.errors import UnmaskError
 from unmask.runs.arithmetic import contrast
 from unmask.runs.files import write_whole
-from unmask.runs.growth import Digest, extends, grow
+from unmask.runs.growth import GROWS, Digest, changes, grow, lacks
 from unmask.runs.record import check_format, checksum
 
 HEAD = "run.json"
@@ -55,14 +55,11 @@ def agree(folder: Path, head: dict[str, Any], begun: bool, digest: Digest | None
         write_head(folder, head)
         return head
     spec = json.loads(json.dumps(head["spec"]))  # tuples are lists on the disk
-    if _asked(stored["spec"]) != _asked(spec) and digest is not None and extends(stored["spec"], spec, digest):
+    if _asked(stored["spec"]) != _asked(spec):
+        if refusal := _refusal(_asked(stored["spec"]), _asked(spec), digest):
+            raise UnmaskError(f"{str(folder)!r} holds another run{refusal}")
         stored = grow(stored, {**head, "spec": spec})
         write_head(folder, stored)
-    if _asked(stored["spec"]) != _asked(spec):
-        raise UnmaskError(
-            f"{str(folder)!r} holds another run ({difference(_asked(stored['spec']), _asked(spec))}): "
-            "choose another folder, or ask for the same run or a larger one"
-        )
     for model, checkpoint in zip(spec.get("models", ()), spec.get("checkpoints", ()), strict=False):
         if learn(folder, stored, model, checkpoint):
             log.warning("%s does not say which weights of %s it began with: these are noted now", folder, model)
@@ -94,6 +91,22 @@ def _asked(spec: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key != "checkpoints"}
 
 
+def _refusal(stored: dict[str, Any], spec: dict[str, Any], digest: Digest | None) -> str:
+    """Why a stored run cannot grow into this one, in words; empty if it can."""
+    remedy = "choose another folder, or ask for the same run or a larger one"
+    if digest is None or not stored.keys() | {"checkpoints"} >= GROWS:  # of a version whose runs did not grow
+        return f" ({difference(stored, spec)}): {remedy}"
+    missing, changed = _listed(lacks(stored, spec)), changes(stored, spec, digest)
+    if not changed:
+        return f": name {missing} too, a run only grows; or choose another folder" if missing else ""
+    words = [f"{key}: {_contrast(*values)}" for key, values in changed.items()]
+    return f" ({'; '.join([*words, *([f'{missing} not named here'] if missing else [])])}): {remedy}"
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def difference(stored: dict[str, Any], spec: dict[str, Any]) -> str:
     """In words: how a stored spec and a new one differ."""
     keys = [key for key in dict.fromkeys([*stored, *spec]) if stored.get(key) != spec.get(key)]
@@ -111,4 +124,6 @@ def _contrast(stored: Any, value: Any) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, list):
         value = ", ".join(map(str, value))
-    return str(value) if len(str(value)) <= 200 else str(value)[:199] + "…"
+    if isinstance(value, dict):
+        value = ", ".join(f"{key} {each}" for key, each in value.items())
+    return str(value) if len(str(value)) <= 80 else str(value)[:79] + "…"

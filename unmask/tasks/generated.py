@@ -41,8 +41,8 @@ class Generated(Task):
     missing: ClassVar[str] = "no answer"  # the note of an output without an answer
 
     level: int
-    split: Split = "test"
-    seed: int = 0
+    split: Split = "test"  # no problem is in two of them
+    seed: int = 0  # another one gives other problems
 
     def __post_init__(self) -> None:
         if self.level not in self.levels:

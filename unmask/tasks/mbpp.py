@@ -46,7 +46,7 @@ class MBPP(ProgramTask):
         "{question}\n\n```python\n{tests}\n```",
     )
 
-    subset: Literal["test", "sanitized", "train"] = "test"
+    subset: Literal["test", "sanitized", "train"] = "test"  # train is for choosing settings
 
     def problems(self) -> list[Problem]:
         rows = sorted(self.sources[self.subset].rows(), key=lambda row: row["task_id"])
