@@ -9,6 +9,7 @@ import pytest
 
 import unmask
 from unmask.cli import main
+from unmask.cli.prompt_files import read_prompts
 
 
 class Ran:
@@ -200,6 +201,12 @@ def test_many_prompts_are_answered_line_by_line(run, tmp_path: Path):
     assert answers[0]["text"] == unmask.generate("toy-chain", "abc", decoder="low-confidence", length=4).text
     assert answers[1]["error"].startswith("prompt 1: the toy model cannot read 'x'")
     assert (ran.code, ran.err) == (2, "unmask: 1 of 3 prompts were not answered: their lines have an error\n")
+
+
+def test_a_line_that_is_a_json_string_is_one_prompt_of_several_lines(tmp_path: Path):
+    lines = tmp_path / "prompts.txt"
+    lines.write_bytes(b'"Numbers: [1, 2]\\nTarget: 3"\r\n"so" he said\n""\nplain \\n\n')
+    assert read_prompts(lines) == ["Numbers: [1, 2]\nTarget: 3", '"so" he said', '""', "plain \\n"]
 
 
 def test_a_dumped_configuration_is_read_back_and_typed_options_come_first(run, tmp_path: Path):

@@ -31,16 +31,18 @@ METAVARS = {
     "precision": "WORD",
     "memory": "GB",
 }
+OWN = {"length": "the model's own"}  # what an option is by default where no value says it
 
 
-def shown(kind: type, name: str) -> Any:
+def shown(kind: type, name: str, show_default: bool | str = True) -> Any:
     """A field of a dataclass as an option; the comment beside the field is the help."""
     text, hint = field_comments(kind)[name][1], typing.get_type_hints(kind)[name]
     flag = "--compile" if name == "compiled" else "--" + name.replace("_", "-")
     metavar = None if hint is bool else METAVARS.get(name, "NAME" if hint in (str, str | None) else "N")
     repeated = "; repeatable" if typing.get_origin(hint) is tuple else ""
     flags = [flag, *([SHORT[name]] if name in SHORT else [])]
-    return typer.Option(*flags, metavar=metavar, help=f"{text[:1].upper()}{text[1:]}{repeated}.")
+    help = f"{text[:1].upper()}{text[1:]}{repeated}."
+    return typer.Option(*flags, metavar=metavar, help=help, show_default=show_default)
 
 
 PromptText = Annotated[
@@ -48,7 +50,12 @@ PromptText = Annotated[
 ]
 PromptFile = Annotated[
     Path | None,
-    typer.Option("--prompts", metavar="FILE", help="Answer each line of this file; the answers are JSON lines."),
+    typer.Option(
+        "--prompts",
+        metavar="FILE",
+        help="Answer each line of this file; the answers are JSON lines. A line in double quotes is a JSON string, in "
+        "which \\n is a line break; a .jsonl file also holds chat messages.",
+    ),
 ]
 ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
 Length = Annotated[int | None, shown(Decoding, "length")]
@@ -116,7 +123,7 @@ def _option(kind: Any, field: Field[Any], defaults: dict[str, Any]) -> inspect.P
         hint, default = list[str] | None, None
     elif default is None:
         hint = hint | None
-    annotation = Annotated[hint, shown(kind, field.name)]
+    annotation = Annotated[hint, shown(kind, field.name, OWN.get(field.name, True) if default is None else True)]
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
