@@ -75,7 +75,7 @@ ScoreBlock = Annotated[
         help="Tokens scored as a block; by default a block-causal model's own, else all of them.",
     ),
 ]
-Watching = Annotated[bool, typer.Option("--watch", help="Show the rows on standard error as they fill.")]
+Watching = Annotated[bool, typer.Option("--watch", help="Show the texts on standard error as they fill.")]
 MaxRows = Annotated[
     int | None,
     typer.Option("--max-rows", metavar="N", help=f"Rows that a problem may cost; {MOST_ROWS:,} by default."),
