@@ -141,7 +141,7 @@ WRONG = [
     (["generate", "abc", "--decoder", "low-confidance"], "", "did you mean 'low-confidence'"),
     (["generate", "abc", "--decoder", "ots(beam=4)"], "", "did you mean 'beams'"),
     (["generate", "abc", "--decoder", "ots(beams=x)"], "", "a whole number"),
-    (["generate", "abc", "--decoder", "ots(beams=4"], "", "bracket"),
+    (["generate", "abc", "--decoder", "ots(beams=4"], "", "closing parenthesis"),
     (["generate", "abc", "--decoder", "ots(block=99)"], "", "choose 1 to 64"),
     (["generate", "abc", "--decoder", "vote(inner=ot(beams=4))"], "", "did you mean 'ots'"),
     (["generate", "abc", "--model", "toy-chian"], "", "did you mean 'toy-chain'"),

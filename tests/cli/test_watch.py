@@ -47,6 +47,7 @@ def test_a_text_keeps_the_number_that_it_has_in_its_trace():
     output = unmask.generate(
         model, "abc", decoder=decoder, length=8, trace=True, watch=lambda numbers, frame: board.see(frame)
     )
+    assert output.trace is not None
     numbers, texts = [1], 1
     for step in output.trace.steps:
         before, numbers = numbers, []
