@@ -13,7 +13,7 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.demo_screen import show
 from unmask.cli.edge import print_json
-from unmask.cli.progress import now, step_of
+from unmask.cli.progress import status_line, step_of
 from unmask.core import Frame, decoder
 from unmask.report.figures import keep
 from unmask.runs.bounds import MOST_ROWS, check_rows
@@ -64,7 +64,7 @@ def demo(
         page = page or Path(tempfile.mkdtemp(prefix="unmask-")) / "demo.html"
     if page is not None:
         problem = _telling(some, results)
-        with now("making a page of one problem"):
+        with status_line("making a page of one problem"):
             traces = [traced(loaded, problem, spec, length, seed) for spec in (SEARCH, PATH)]
         keep(trace_page(traces).encode(), page)
         if not json:
@@ -74,7 +74,7 @@ def demo(
 def _decode(model: api.Model, problems: list[Problem], length: int | None, seed: int) -> list[dict[str, Any]]:
     prompts = [TASK.messages(problem) for problem in problems]
     results: list[dict[str, Any]] = []
-    with now("starting") as tell:
+    with status_line("starting") as tell:
         for place, (name, spec) in enumerate(DECODERS.items(), 1):
             label = f"{name} (decoder {place} of {len(DECODERS)})"
 

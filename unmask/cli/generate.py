@@ -89,4 +89,4 @@ Examples:
   unmask generate --prompts questions.txt --chat > answers.jsonl
   unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --length 64 --watch
 """
-add_command(api.generate, HELP, length=None)
+add_command(api.generate, HELP, length=options.Own("the model's own"))

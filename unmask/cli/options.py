@@ -31,7 +31,10 @@ METAVARS = {
     "precision": "WORD",
     "memory": "GB",
 }
-OWN = {"length": "the model's own"}  # what an option is by default where no value says it
+
+
+class Own(str):
+    """In place of a default: words for what a command chooses itself where nothing is given."""
 
 
 def shown(kind: type, name: str, show_default: bool | str = True) -> Any:
@@ -41,8 +44,8 @@ def shown(kind: type, name: str, show_default: bool | str = True) -> Any:
     metavar = None if hint is bool else METAVARS.get(name, "NAME" if hint in (str, str | None) else "N")
     repeated = "; repeatable" if typing.get_origin(hint) is tuple else ""
     flags = [flag, *([SHORT[name]] if name in SHORT else [])]
-    help = f"{text[:1].upper()}{text[1:]}{repeated}."
-    return typer.Option(*flags, metavar=metavar, help=help, show_default=show_default)
+    words = f"{text[:1].upper()}{text[1:]}{repeated}."
+    return typer.Option(*flags, metavar=metavar, help=words, show_default=show_default)
 
 
 PromptText = Annotated[
@@ -117,13 +120,15 @@ def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Calla
 
 def _option(kind: Any, field: Field[Any], defaults: dict[str, Any]) -> inspect.Parameter:
     hint, default = typing.get_type_hints(kind)[field.name], defaults.get(field.name, field.default)
+    words = default if isinstance(default, Own) else True
+    default = None if isinstance(default, Own) else default
     if hint is Decoder:
         hint, default = str, DECODER
     elif typing.get_origin(hint) is tuple:
         hint, default = list[str] | None, None
     elif default is None:
         hint = hint | None
-    annotation = Annotated[hint, shown(kind, field.name, OWN.get(field.name, True) if default is None else True)]
+    annotation = Annotated[hint, shown(kind, field.name, words)]
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

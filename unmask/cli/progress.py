@@ -39,8 +39,8 @@ def heartbeat(say: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def now(text: str) -> Iterator[Callable[[str], None]]:
-    """A line that says what is being done; it is called with each new one."""
+def status_line(text: str) -> Iterator[Callable[[str], None]]:
+    """A line that says what is being done; what is yielded is called with each new one."""
     line = text
 
     def tell(words: str) -> None:
@@ -57,7 +57,7 @@ def now(text: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def watching(verb: str) -> Iterator[Watch]:
     """A watcher of frames that shows the step."""
-    with now(verb) as tell:
+    with status_line(verb) as tell:
         yield lambda numbers, frame: tell(f"{verb}: {step_of(frame)}")
 
 

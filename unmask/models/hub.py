@@ -40,8 +40,8 @@ def snapshot(name: str, patterns: list[str], revision: str | None = None) -> Pat
     except RevisionNotFoundError:
         raise UnmaskError(f"{name} has no revision {revision!r} on the hub") from None
     except Exception as error:  # which errors mean no connection differs between versions of the library
-        reason = "" if isinstance(error, LocalEntryNotFoundError) else f" ({str(error).partition(chr(10))[0]})"
+        words = "" if isinstance(error, LocalEntryNotFoundError) else " ".join(str(error).split())[:100]
         raise UnmaskError(
-            f"{name} is not in the local cache and the hub cannot be reached{reason}: "
+            f"{name} is not in the local cache and the hub cannot be reached{words and f' ({words})'}: "
             "go online, or give the folder of a copy"
         ) from None

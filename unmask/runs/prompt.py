@@ -105,7 +105,9 @@ def is_one(prompt: Any) -> bool:
     if len(prompt) and _is_id(prompt[0]):
         for place, item in enumerate(prompt):
             if not _is_id(item):
-                raise UnmaskError(f"token ids are whole numbers, not {item!r} (number {place} of {len(prompt)})")
+                raise UnmaskError(
+                    f"token ids are whole numbers, not {repr(item)[:40]} (number {place} of {len(prompt)})"
+                )
     return bool(len(prompt)) and (_are_ids(prompt) or all(isinstance(item, dict) for item in prompt))
 
 
