@@ -12,7 +12,7 @@ import torch
 
 import unmask.tasks  # noqa: F401  registers the tasks
 from unmask.core import Frame, Watch
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, keywords_checked, nearest
 from unmask.models import Messages, Model
 from unmask.policies.way import Way
 from unmask.runs.answers import Errors, in_batches, read_prompts
@@ -57,6 +57,7 @@ class ScoreOptions(TypedDict, total=False):
     progress: Progress
 
 
+@keywords_checked
 def load(
     name: str | Path,
     device: str | torch.device | None = None,
@@ -143,6 +144,7 @@ def score(
 ) -> list[Scored]: ...
 @overload
 def score(model: Model | str, prompt: OnePrompt, text: list[int], **options: Unpack[ScoreOptions]) -> Scored: ...
+@keywords_checked
 def score(
     model: Model | str,
     prompt: OnePrompt | ManyPrompts,

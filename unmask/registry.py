@@ -202,6 +202,8 @@ def _parse_call(tokens: list[str], text: str) -> tuple[Call, list[str]]:
         return Call(name, settings), rest
     rest = rest[1:]
     while rest[:1] != [")"]:
+        if not rest:
+            raise UnmaskError(f"{text!r} does not read as name(key=value, …): a closing parenthesis is missing")
         if len(rest) < 3 or rest[1] != "=":
             raise UnmaskError(f"{text!r} does not read as name(key=value, …): each setting is key=value")
         key = rest[0]
@@ -210,8 +212,8 @@ def _parse_call(tokens: list[str], text: str) -> tuple[Call, list[str]]:
         settings[key], rest = _parse_call(rest[2:], text)
         if rest[:1] == [","]:
             rest = rest[1:]
-        elif rest[:1] != [")"]:
-            raise UnmaskError(f"{text!r} does not read as name(key=value, …): a bracket or comma is missing")
+        elif rest and rest[0] != ")":
+            raise UnmaskError(f"{text!r} does not read as name(key=value, …): a comma is missing before {rest[0]!r}")
     return Call(name, settings), rest[1:]
 
 

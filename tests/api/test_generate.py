@@ -370,6 +370,9 @@ def test_gaps_that_are_none_are_refused(chain, prompt: str, sentence: str):
         (unmask.generate, "tarce", "did you mean 'trace'"),
         (unmask.fill, "early_end", "known: batch, cache"),
         (unmask.stream, "sede", "did you mean 'seed'"),
+        (unmask.load, "dtpe", "did you mean 'dtype'"),
+        (unmask.score, "blok", "did you mean 'block'"),
+        (unmask.wrap, "mask", "did you mean 'mask_id'"),
     ],
 )
 def test_an_unknown_argument_is_answered_with_the_nearest(chain, function, name: str, hint: str):

@@ -44,6 +44,7 @@ def test_ids_come_as_lists_tensors_arrays_and_batch_encodings(model: unmask.Mode
         ({"role": "user"}, "not dict"),
         (torch.zeros(1, 1, 1).int(), "at most two dimensions, not 3"),
         (torch.zeros(2), "whole numbers .* not 1 of torch.float32"),
+        ([1, "a"], r"whole numbers, not 'a' \(number 1 of 2\)"),
         ([0, 99], r"token id 99 \(number 1 of 2\)"),
         ([[0], [0, 1, -1]], r"prompt 1: token id -1 \(number 2 of 3\)"),
         (["abc", "xyz"], "prompt 1: the toy model cannot read 'x'"),

@@ -9,6 +9,7 @@ import pytest
 
 import unmask
 from unmask.cli import main
+from unmask.cli.prompt_files import read_prompts
 
 
 class Ran:
@@ -104,7 +105,7 @@ def test_demo_sets_the_search_beside_the_single_path(run):
     text = run("demo", "--problems", "3", "--length", "8")
     assert text.code == 0
     for each in results:
-        assert each["question"].split("[")[1].split("]")[0] in text.out
+        assert each["question"].split("[")[1].split("]")[0].replace(",", "") in text.out
 
 
 WRONG = [
@@ -140,7 +141,7 @@ WRONG = [
     (["generate", "abc", "--decoder", "low-confidance"], "", "did you mean 'low-confidence'"),
     (["generate", "abc", "--decoder", "ots(beam=4)"], "", "did you mean 'beams'"),
     (["generate", "abc", "--decoder", "ots(beams=x)"], "", "a whole number"),
-    (["generate", "abc", "--decoder", "ots(beams=4"], "", "bracket"),
+    (["generate", "abc", "--decoder", "ots(beams=4"], "", "closing parenthesis"),
     (["generate", "abc", "--decoder", "ots(block=99)"], "", "choose 1 to 64"),
     (["generate", "abc", "--decoder", "vote(inner=ot(beams=4))"], "", "did you mean 'ots'"),
     (["generate", "abc", "--model", "toy-chian"], "", "did you mean 'toy-chain'"),
@@ -200,6 +201,12 @@ def test_many_prompts_are_answered_line_by_line(run, tmp_path: Path):
     assert answers[0]["text"] == unmask.generate("toy-chain", "abc", decoder="low-confidence", length=4).text
     assert answers[1]["error"].startswith("prompt 1: the toy model cannot read 'x'")
     assert (ran.code, ran.err) == (2, "unmask: 1 of 3 prompts were not answered: their lines have an error\n")
+
+
+def test_a_line_that_is_a_json_string_is_one_prompt_of_several_lines(tmp_path: Path):
+    lines = tmp_path / "prompts.txt"
+    lines.write_bytes(b'"Numbers: [1, 2]\\nTarget: 3"\r\n"so" he said\n""\nplain \\n\n')
+    assert read_prompts(lines) == ["Numbers: [1, 2]\nTarget: 3", '"so" he said', '""', "plain \\n"]
 
 
 def test_a_dumped_configuration_is_read_back_and_typed_options_come_first(run, tmp_path: Path):

@@ -37,6 +37,7 @@ TEXTS = {
     "outputs.jsonl": '{"id": "x", "output": "18"}\n',
     "traced-run/traces/one.jsonl": "",
     "torn-trace.jsonl": json.dumps(HEAD) + '\n{"step"\n',
+    "cut-trace.jsonl": json.dumps(HEAD)[:-4],
     "newer-trace.jsonl": json.dumps(HEAD | {"version": 99}) + "\n{}\n",
     "odd-trace.jsonl": json.dumps(HEAD) + "\n[]\n{}\n",
     "wrong-name.toml": 'decodr = "ots"\n',

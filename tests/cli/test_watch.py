@@ -16,7 +16,7 @@ def test_a_line_per_step_where_there_is_no_terminal(command):
     assert (code, printed) == (0, plain)
     lines = error.splitlines()
     assert len(lines) == 3
-    assert lines[0].startswith("step 1 · 2 rows alive · 0 pruned · 2 rows spent · ")
+    assert lines[0].startswith("step 1 · 2 texts alive · 0 pruned · 2 rows spent · ")
     assert "8 candidates" in lines[-1]
 
 
@@ -38,6 +38,25 @@ def test_rows_fit_the_terminal_and_are_told_without_colour(width: int):
     assert all(len(line) <= width for line in lines)
     assert sum(line.startswith("★") for line in lines) == 1
     assert "and 4 more" in lines[-1]
+
+
+def test_a_text_keeps_the_number_that_it_has_in_its_trace():
+    model = unmask.load("toy-chain")
+    board = Board(model, 80, 24)
+    decoder = "ots(beams=3, block=2, temperature=2.0)"
+    output = unmask.generate(
+        model, "abc", decoder=decoder, length=8, trace=True, watch=lambda numbers, frame: board.see(frame)
+    )
+    assert output.trace is not None
+    numbers, texts = [1], 1
+    for step in output.trace.steps:
+        before, numbers = numbers, []
+        for source in step["source"]:
+            texts += before[source] in numbers
+            numbers.append(texts if before[source] in numbers else before[source])
+    assert board.numbers == numbers
+    assert len(set(numbers)) == 3
+    assert board.pruned == texts - 3
 
 
 def test_a_terminal_is_drawn_in_place(monkeypatch):

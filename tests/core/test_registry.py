@@ -128,7 +128,7 @@ def test_every_decoder_reads_back_from_its_own_spec(name: str):
         ("pt(count=1, count=2)", "'pt(count=1, count=2)' sets count twice"),
         ("", "'' does not read as name(key=value, …): a name is missing"),
         ("pt(count)", "'pt(count)' does not read as name(key=value, …): each setting is key=value"),
-        ("pt(count=1", "'pt(count=1' does not read as name(key=value, …): a bracket or comma is missing"),
+        ("pt(count=1", "'pt(count=1' does not read as name(key=value, …): a closing parenthesis is missing"),
         ("pt(count=1))", "'pt(count=1))' does not read as name(key=value, …): ')' is left over"),
         ("pt x", "'pt x' does not read as name(key=value, …): 'x' is left over"),
     ],

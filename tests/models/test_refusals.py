@@ -226,7 +226,7 @@ def test_unknown_devices_and_dtypes(llada: Path) -> None:
 def test_names_that_name_nothing(tmp_path: Path) -> None:
     refused(lambda: load("toy-chian"), "unknown model 'toy-chian'", "did you mean 'toy-chain'?", "hub id")
     refused(lambda: load(tmp_path), "has no config.json")
-    refused(lambda: load("./nowhere"), "has no config.json")
+    refused(lambda: load("./nowhere"), "there is no folder 'nowhere'")
     refused(lambda: load("toy-chain", revision="main"), "revision='main' is for hub ids")
     assert load("toy-chain(letters=5)").name == "toy-chain"
 

@@ -96,10 +96,10 @@ def path(tmp_path: Path) -> Path:
 def test_a_torn_trace_says_where(path: Path):
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:-1]))
-    with pytest.raises(UnmaskError, match="torn: its last line is missing"):
+    with pytest.raises(UnmaskError, match="cut off: its last line is missing"):
         unmask.Trace.load(path)
     path.write_text("".join(lines[:2]) + lines[2][:20])
-    with pytest.raises(UnmaskError, match="torn at line 3"):
+    with pytest.raises(UnmaskError, match="cut off or damaged at line 3"):
         unmask.Trace.load(path)
 
 

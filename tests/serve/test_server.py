@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from typing import Any
@@ -118,3 +119,13 @@ def test_a_server_that_cannot_run_says_why(command, monkeypatch, words, sentence
     code, _, error = command("serve", *words)
     assert code == 2
     assert sentence in error
+
+
+def test_a_port_in_use_is_named_with_its_option(command):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, error = command("serve", "--port", str(port))
+    assert (code, error) == (
+        2,
+        f"unmask: 127.0.0.1:{port} cannot be used: another program listens there; choose another --port\n",
+    )

@@ -85,7 +85,7 @@ def test_a_text_has_one_number_and_its_answer_wherever_it_is_named(tmp_path: Pat
     trace = traced("search(sure=1.0, plausible=0.01)", length=8)
     opened = tab()
     page = opened.open(written(tmp_path, trace))
-    number = page.locator(".row.leads .name span").inner_text().removeprefix(" · ")
+    number = page.locator(".row.leads .name").inner_text().lower()
     lane = page.locator("svg.tree text.name.answer").text_content() or ""
     answer = page.locator(".branches tr.leads .brief").inner_text()
     assert page.locator("svg.tree text.name").count() > 1
@@ -150,7 +150,8 @@ def test_everything_works_by_keyboard(tmp_path: Path, tab):
         assert name in seen, (name, seen)
     page.locator(".row .canvas").first.focus()
     page.keyboard.press("ArrowRight")
-    assert "Row 1, position 2:" in page.locator(".inspector").inner_text()
+    assert re.match(r"Text \d+, position 2:", page.locator(".inspector").inner_text())
+    assert page.locator(".ticks.down span").last.inner_text() == last
     assert slider.input_value() == last
     opened.check()
 

@@ -7,17 +7,16 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
+from unmask.cli.demo_screen import show
 from unmask.cli.edge import print_json
-from unmask.cli.progress import watching
-from unmask.core import decoder
+from unmask.cli.progress import status_line, step_of
+from unmask.core import Frame, decoder
 from unmask.report.figures import keep
 from unmask.runs.bounds import MOST_ROWS, check_rows
-from unmask.spelling import spell
 from unmask.tasks import Problem
 from unmask.tasks.countdown import Countdown
 from unmask.view.trace_page import Shown, trace_page
@@ -57,23 +56,40 @@ def demo(
         check_rows(decoder.make(spec), max(length or 1, 1), MOST_ROWS, times=problems, advice="choose fewer problems")
     loaded = api.load(model)
     some = list(islice(TASK.problems(), problems))
-    results: list[dict[str, Any]] = []
-    with watching("decoding") as watch:
-        for spec in DECODERS.values():
-            prompts = [TASK.messages(problem) for problem in some]
-            outputs = api.generate(loaded, prompts, decoder=spec, length=length, seed=seed, key=TASK.key, watch=watch)
-            results += [_result(problem, output, spec) for problem, output in zip(some, outputs, strict=True)]
+    results = _decode(loaded, some, length, seed)
     if json:
         print_json(results)
     else:
-        _show(some, results)
+        show(some, results, DECODERS, Console(highlight=False))
         page = page or Path(tempfile.mkdtemp(prefix="unmask-")) / "demo.html"
     if page is not None:
         problem = _telling(some, results)
-        traces = [traced(loaded, problem, spec, length, seed) for spec in (SEARCH, PATH)]
+        with status_line("making a page of one problem"):
+            traces = [traced(loaded, problem, spec, length, seed) for spec in (SEARCH, PATH)]
         keep(trace_page(traces).encode(), page)
         if not json:
             print(f"One of them step by step, in a page to open: {page}")
+
+
+def _decode(model: api.Model, problems: list[Problem], length: int | None, seed: int) -> list[dict[str, Any]]:
+    prompts = [TASK.messages(problem) for problem in problems]
+    results: list[dict[str, Any]] = []
+    with status_line("starting") as tell:
+        for place, (name, spec) in enumerate(DECODERS.items(), 1):
+            label = f"{name} (decoder {place} of {len(DECODERS)})"
+
+            def watch(numbers: list[int], frame: Frame, label: str = label) -> None:
+                tell(f"{label}: {_places(numbers)} of {len(problems)}, {step_of(frame)}")
+
+            outputs = api.generate(model, prompts, decoder=spec, length=length, seed=seed, key=TASK.key, watch=watch)
+            results += [_result(problem, output, spec) for problem, output in zip(problems, outputs, strict=True)]
+    return results
+
+
+def _places(numbers: list[int]) -> str:
+    """Of the problems that take a step together, as people count."""
+    first, last = min(numbers) + 1, max(numbers) + 1
+    return f"problem {first}" if first == last else f"problems {first} to {last}"
 
 
 def _telling(problems: list[Problem], results: list[dict[str, Any]]) -> Problem:
@@ -104,22 +120,3 @@ def _result(problem: Problem, output: api.Output, spec: str) -> dict[str, Any]:
         "rows": output.cost.rows,
         "computed": output.cost.distinct,
     }
-
-
-def _show(problems: list[Problem], results: list[dict[str, Any]]) -> None:
-    table = Table("numbers", "target", *DECODERS, title="Countdown: reach the target with every number used once")
-    for problem in problems:
-        answers = [_answer(result) for result in results if result["problem"] == problem.id]
-        numbers = ", ".join(map(str, problem.data["numbers"]))
-        table.add_row(numbers, str(problem.data["target"]), *answers)
-    table.add_section()
-    for name, key in (("right", "right"), ("rows asked", "rows"), ("rows computed", "computed")):
-        totals = [sum(result[key] for result in results if result["decoder"] == spec) for spec in DECODERS.values()]
-        table.add_row(name, "", *map(str, totals))
-    for column in table.columns:
-        column.overflow = "fold"  # a narrow terminal breaks a name, and loses none of it
-    Console().print(table)
-
-
-def _answer(result: dict[str, Any]) -> str:
-    return spell(f"{'✓' if result['right'] else '✗'} {result['answer'] or '(no answer)'}")

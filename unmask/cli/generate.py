@@ -79,12 +79,14 @@ def _answer_all(answer: Callable[..., Any], model: api.Model, prompts: list[Any]
 
 HELP = """Answer a prompt, or each prompt of a file.
 
+A line break is typed as it is, or as \\n in $'…', which most shells read.
+
 \b
 Examples:
-  unmask generate --chat 'Numbers: [87, 28, 35] Target: 94' --length 64
-  unmask generate --chat 'Numbers: [87, 28, 35] Target: 94' --decoder 'vote(n=5)' --json
-  echo 'Numbers: [87, 28, 35] Target: 94' | unmask generate - --chat --decoder 'ots(beams=4)' --trace trace.jsonl
+  unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --length 64
+  unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --decoder 'vote(n=5)' --json
+  printf 'Numbers: [87, 28, 35]\\nTarget: 94' | unmask generate - --chat --decoder 'ots(beams=4)' --trace trace.jsonl
   unmask generate --prompts questions.txt --chat > answers.jsonl
-  unmask generate --chat 'Numbers: [87, 28, 35] Target: 94' --length 64 --watch
+  unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --length 64 --watch
 """
-add_command(api.generate, HELP, length=None)
+add_command(api.generate, HELP, length=options.Own("the model's own"))

@@ -13,7 +13,7 @@ OTHERS = ("ls", "validate")  # its commands that need no model
 
 
 @app.command("lm-eval", context_settings=PASSED)
-@options.expand("memory", length=None)
+@options.expand("memory", length=options.Own("the task's, else the model's own"))
 def lm_eval(
     context: typer.Context,
     model: options.ModelName = options.MODEL,

@@ -33,14 +33,19 @@ METAVARS = {
 }
 
 
-def shown(kind: type, name: str) -> Any:
+class Own(str):
+    """In place of a default: words for what a command chooses itself where nothing is given."""
+
+
+def shown(kind: type, name: str, show_default: bool | str = True) -> Any:
     """A field of a dataclass as an option; the comment beside the field is the help."""
     text, hint = field_comments(kind)[name][1], typing.get_type_hints(kind)[name]
     flag = "--compile" if name == "compiled" else "--" + name.replace("_", "-")
     metavar = None if hint is bool else METAVARS.get(name, "NAME" if hint in (str, str | None) else "N")
     repeated = "; repeatable" if typing.get_origin(hint) is tuple else ""
     flags = [flag, *([SHORT[name]] if name in SHORT else [])]
-    return typer.Option(*flags, metavar=metavar, help=f"{text[:1].upper()}{text[1:]}{repeated}.")
+    words = f"{text[:1].upper()}{text[1:]}{repeated}."
+    return typer.Option(*flags, metavar=metavar, help=words, show_default=show_default)
 
 
 PromptText = Annotated[
@@ -48,7 +53,12 @@ PromptText = Annotated[
 ]
 PromptFile = Annotated[
     Path | None,
-    typer.Option("--prompts", metavar="FILE", help="Answer each line of this file; the answers are JSON lines."),
+    typer.Option(
+        "--prompts",
+        metavar="FILE",
+        help="Answer each line of this file; the answers are JSON lines. A line in double quotes is a JSON string, in "
+        "which \\n is a line break; a .jsonl file also holds chat messages.",
+    ),
 ]
 ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
 Length = Annotated[int | None, shown(Decoding, "length")]
@@ -68,7 +78,7 @@ ScoreBlock = Annotated[
         help="Tokens scored as a block; by default a block-causal model's own, else all of them.",
     ),
 ]
-Watching = Annotated[bool, typer.Option("--watch", help="Show the rows on standard error as they fill.")]
+Watching = Annotated[bool, typer.Option("--watch", help="Show the texts on standard error as they fill.")]
 MaxRows = Annotated[
     int | None,
     typer.Option("--max-rows", metavar="N", help=f"Rows that a problem may cost; {MOST_ROWS:,} by default."),
@@ -110,13 +120,15 @@ def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Calla
 
 def _option(kind: Any, field: Field[Any], defaults: dict[str, Any]) -> inspect.Parameter:
     hint, default = typing.get_type_hints(kind)[field.name], defaults.get(field.name, field.default)
+    words = default if isinstance(default, Own) else True
+    default = None if isinstance(default, Own) else default
     if hint is Decoder:
         hint, default = str, DECODER
     elif typing.get_origin(hint) is tuple:
         hint, default = list[str] | None, None
     elif default is None:
         hint = hint | None
-    annotation = Annotated[hint, shown(kind, field.name)]
+    annotation = Annotated[hint, shown(kind, field.name, words)]
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

@@ -39,20 +39,32 @@ def heartbeat(say: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
+def status_line(text: str) -> Iterator[Callable[[str], None]]:
+    """A line that says what is being done; what is yielded is called with each new one."""
+    line = text
+
+    def tell(words: str) -> None:
+        nonlocal line
+        line = words
+        if status is not None:
+            status.update(words)
+
+    status = Console(stderr=True).status(text) if sys.stderr.isatty() else None
+    with status or heartbeat(lambda: line):
+        yield tell
+
+
+@contextmanager
 def watching(verb: str) -> Iterator[Watch]:
     """A watcher of frames that shows the step."""
-    text = verb
+    with status_line(verb) as tell:
+        yield lambda numbers, frame: tell(f"{verb}: {step_of(frame)}")
 
-    def see(numbers: list[int], frame: Frame) -> None:
-        nonlocal text
-        del numbers
-        text = f"{verb}: step {frame.step}, {int(frame.canvas.masked[0].sum())} masks left"
-        if status is not None:
-            status.update(text)
 
-    status = Console(stderr=True).status(verb) if sys.stderr.isatty() else None
-    with status or heartbeat(lambda: text):
-        yield see
+def step_of(frame: Frame) -> str:
+    """With the masks of the text that has most of them."""
+    masks = int(frame.canvas.masked.sum(1).max())
+    return f"step {frame.step}, {masks} mask{'' if masks == 1 else 's'} left"
 
 
 @contextmanager

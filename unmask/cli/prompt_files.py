@@ -1,4 +1,7 @@
-"""Files of prompts: a prompt per line, or JSON lines of texts, chat messages, `{"prompt": …}` or `{"messages": …}`."""
+"""Files of prompts: a prompt per line, or JSON lines of texts, chat messages, `{"prompt": …}` or `{"messages": …}`.
+
+A prompt of several lines is a JSON string in either: "Numbers: [87, 28, 35]\\nTarget: 94".
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def read_prompts(path: Path, chat: bool = False) -> list[Any]:
     if path.suffix in JSON_LINES:
         prompts = [_parse(line, f"line {number} of {str(path)!r}") for number, line in lines]
     else:
-        prompts = [line.removesuffix("\r") for _, line in lines]
+        prompts = [_unquote(line.removesuffix("\r")) for _, line in lines]
     return [[{"role": "user", "content": each}] if chat and isinstance(each, str) else each for each in prompts]
 
 
@@ -32,6 +35,15 @@ def _text(path: Path) -> str:
         raise UnmaskError(f"{str(path)!r} is not UTF-8 text") from None
     except OSError as error:
         raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+
+
+def _unquote(line: str) -> str:
+    """What a JSON string holds; any other line as it is."""
+    try:
+        value = json.loads(line) if line.strip().startswith('"') else line
+    except ValueError:
+        return line
+    return value if value.strip() else line
 
 
 def _parse(line: str, where: str) -> Any:

@@ -20,7 +20,7 @@ ENGINES = ("local", "ray")
 
 
 @app.command()
-@options.expand("precision", "batch", "memory", "stop", length=None)
+@options.expand("precision", "batch", "memory", "stop", length=options.Own("the model's own"))
 def serve(
     model: Annotated[
         list[str] | None, repeatable("--model", "-m", metavar="MODEL", help="A model by name; by default tiny")

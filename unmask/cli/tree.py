@@ -30,9 +30,9 @@ def tree(
 
     \b
     Examples:
-      unmask generate --chat 'Numbers: [87, 28, 35] Target: 94' --decoder 'ots(beams=4)' --trace search.jsonl
+      unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --decoder 'ots(beams=4)' --trace search.jsonl
       unmask tree search.jsonl
-      unmask generate --chat 'Numbers: [87, 28, 35] Target: 94' --decoder low-confidence --trace path.jsonl
+      unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --decoder low-confidence --trace path.jsonl
       unmask tree search.jsonl --beside path.jsonl --out tree.svg
     """
     kind = out and kind_of(out)

@@ -1,4 +1,4 @@
-"""`--watch`: the rows of a run in a terminal, as they fill and are pruned."""
+"""`--watch`: the texts of a run in a terminal, as they fill and are pruned. Here a row is the unit of cost."""
 
 import sys
 import time
@@ -17,7 +17,7 @@ from unmask.models import Model
 from unmask.runs.output import partial_text
 
 END_SIGN = "∎"  # however many end tokens follow
-LINES = 3  # of a row's text
+LINES = 3  # of a text
 BAR = 10
 PAUSE = 0.08  # seconds between two pictures: drawing must not slow the decoder
 
@@ -30,16 +30,31 @@ class Board:
         self.last: Frame | None = None
         self.first = 0  # the first column that anything is written into
         self.pruned = self.weighed = 0
+        self.numbers = [1]  # of the text in each row: ranking moves texts, and each keeps its number
+        self.texts = 1  # how many there have been
 
     def see(self, frame: Frame) -> None:
         if self.last is None:
             written = frame.canvas.masked | (frame.canvas.order > 0)
             self.first = int(written[0].byte().argmax())
+            self._follow([0] * len(frame.canvas))
         elif frame.parent is not None:
-            self.pruned += len(self.last.canvas) - len(set(frame.parent.tolist()))
+            self._follow(frame.parent.tolist())
         if frame.branch is not None:
             self.weighed += len(frame.branch.kept)
         self.last = frame
+
+    def _follow(self, parents: list[int]) -> None:
+        """A text goes on in the first row made from it; the others are new texts."""
+        before, numbers = self.numbers, []
+        for parent in parents:
+            number = before[parent]
+            if number in numbers:
+                self.texts += 1
+                number = self.texts
+            numbers.append(number)
+        self.pruned += len(set(before) - set(numbers))
+        self.numbers = numbers
 
     def __rich__(self) -> Group:
         frame = self.last
@@ -55,12 +70,12 @@ class Board:
         frame = self.last
         assert frame is not None
         alive, spent = len(frame.canvas), 0 if frame.spent is None else int(frame.spent.sum())
-        facts = [f"step {frame.step}", f"{alive} row{'' if alive == 1 else 's'} alive"]
+        facts = [f"step {frame.step}", f"{alive} text{'' if alive == 1 else 's'} alive"]
         facts += [f"{self.pruned} pruned", f"{spent} rows spent"]
         return " · ".join([*facts, f"{self.weighed} candidates"] if self.weighed else facts)
 
     def line(self) -> str:
-        """One line for what is not a terminal: the state, and the leading row."""
+        """One line for what is not a terminal: the state, and the leading text."""
         frame = self.last
         assert frame is not None
         return f"{self.status()} · {self._text(frame, int(frame.score.argmax()))}"
@@ -72,7 +87,7 @@ class Board:
         sign = "★" if leads else "·"
         bar = "█" * full + "░" * (BAR - full)
         score = round(float(frame.score[row]), 2) + 0.0
-        words = f"{sign} row {row + 1:<3} {bar} {every - left}/{every}  score {score:.2f}"
+        words = f"{sign} text {self.numbers[row]:<3} {bar} {every - left}/{every}  score {score:.2f}"
         head = Text(words, style="bold cyan" if leads else "dim", no_wrap=True, overflow="ellipsis")
         return [head, *(Text(f"    {line}") for line in self._wrapped(self._text(frame, row)))]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unmask.core import Beliefs, Canvas, Kept
 from unmask.core.shapes import Columns
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, keywords_checked
 from unmask.models.model import Messages, Model, Text
 from unmask.models.text import Subwords, flat_ids
 
@@ -21,6 +21,7 @@ UNKNOWN = 2**20  # positions, where neither the caller nor the config gives a li
 PROBE = 8  # positions of the trial that tells a causal module
 
 
+@keywords_checked
 def wrap(
     module: Callable[..., Any],
     tokenizer: Any,

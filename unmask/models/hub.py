@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from huggingface_hub import snapshot_download
-from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 from huggingface_hub.utils import validate_repo_id
 
 from unmask.errors import UnmaskError
@@ -34,7 +40,8 @@ def snapshot(name: str, patterns: list[str], revision: str | None = None) -> Pat
     except RevisionNotFoundError:
         raise UnmaskError(f"{name} has no revision {revision!r} on the hub") from None
     except Exception as error:  # which errors mean no connection differs between versions of the library
+        words = "" if isinstance(error, LocalEntryNotFoundError) else " ".join(str(error).split())[:100]
         raise UnmaskError(
-            f"{name} is not in the local cache and the hub cannot be reached ({type(error).__name__}): "
+            f"{name} is not in the local cache and the hub cannot be reached{words and f' ({words})'}: "
             "go online, or give the folder of a copy"
         ) from None

@@ -88,6 +88,8 @@ def read_json(path: Path, missing: Any = None) -> Any:
     try:
         content = json.loads(read_file(path))
     except FileNotFoundError:
+        if not path.parent.exists():
+            raise UnmaskError(f"there is no folder {str(path.parent)!r}: name the folder of a checkpoint") from None
         raise UnmaskError(f"{path.parent} has no {path.name}: it is not the folder of a checkpoint") from None
     except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits
         raise UnmaskError(f"{path} cannot be read ({error}): fetch the file again") from None

@@ -57,15 +57,17 @@ def read_json_lines(path: str | os.PathLike[str], form: str, version: int) -> li
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        text = ""
+    except UnicodeDecodeError as error:  # perhaps cut within a character
+        text = error.object[: error.start].decode() + "\ufffd"
     lines = [_parse(line) for line in text.removesuffix("\n").split("\n")]
+    if lines[0] is None and text.startswith(f'{{"format": "{form}"'):
+        raise UnmaskError(f"{str(path)!r} is cut off in its first line: make it again")
     if not isinstance(lines[0], dict) or lines[0].get("format") != form:
         raise UnmaskError(f"{str(path)!r} is not an {form} file: its first line does not name that format")
     if lines[0].get("version") != version:
         raise UnmaskError(f"{str(path)!r} has version {lines[0].get('version')}: this unmask reads {version}")
     if None in lines:
-        raise UnmaskError(f"{str(path)!r} is torn at line {lines.index(None) + 1}: make it again")
+        raise UnmaskError(f"{str(path)!r} is cut off or damaged at line {lines.index(None) + 1}: make it again")
     return lines
 
 

@@ -44,6 +44,7 @@ def _hold(lock: int, folder: Path) -> None:
 
 
 _REASONS = {
+    errno.ENOENT: "nothing can be made there: choose another folder",
     errno.ENOSPC: "the disk is full: make room",
     errno.EDQUOT: "the disk quota is used up: make room",
     errno.EFBIG: "the file may not grow further: raise its limit",
@@ -58,4 +59,6 @@ def refusal(
     folder: Path, error: OSError, what: str = "run", kept: str = "every whole record there is kept"
 ) -> UnmaskError:
     why = _REASONS.get(error.errno or 0, error.strerror)
+    if not os.path.isdir(folder):  # a `Path` would raise where permission is missing
+        return UnmaskError(f"the folder {str(folder)!r} of the {what} cannot be made ({why})")
     return UnmaskError(f"the {what} in {str(folder)!r} cannot be written ({why}); {kept}")

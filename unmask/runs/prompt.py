@@ -102,13 +102,23 @@ def is_one(prompt: Any) -> bool:
         raise UnmaskError(f"a prompt is text, chat messages or token ids, not {type(prompt).__name__}{hint}")
     if isinstance(prompt, str):
         return True
+    if len(prompt) and _is_id(prompt[0]):
+        for place, item in enumerate(prompt):
+            if not _is_id(item):
+                raise UnmaskError(
+                    f"token ids are whole numbers, not {repr(item)[:40]} (number {place} of {len(prompt)})"
+                )
     return bool(len(prompt)) and (_are_ids(prompt) or all(isinstance(item, dict) for item in prompt))
 
 
 def _are_ids(prompt: Any) -> bool:
     if isinstance(prompt, str | bytes) or not isinstance(prompt, Sequence):
         return False
-    return bool(prompt) and all(isinstance(item, Integral) and not isinstance(item, bool) for item in prompt)
+    return bool(prompt) and all(map(_is_id, prompt))
+
+
+def _is_id(item: Any) -> bool:
+    return isinstance(item, Integral) and not isinstance(item, bool)
 
 
 def _render(model: Model, prompt: Any) -> str:

@@ -59,7 +59,7 @@ class Trace:
         """From a file that `save` wrote."""
         header, *steps = read_json_lines(path, FORMAT, VERSION)
         if not steps or not isinstance(steps[-1], dict) or "end" not in steps[-1]:
-            raise UnmaskError(f"{str(path)!r} is torn: its last line is missing; make it again")
+            raise UnmaskError(f"{str(path)!r} is cut off: its last line is missing; make it again")
         return cls(header, steps[:-1], steps[-1]["end"])
 
     def replay(self) -> Iterator[Frame]:

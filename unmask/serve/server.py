@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import signal
 import socket
@@ -47,7 +48,10 @@ class Address:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((self.host, self.port))
         except (OSError, OverflowError) as error:
-            raise UnmaskError(f"{self.host}:{self.port} cannot be used: {error}") from None
+            why = getattr(error, "strerror", None) or str(error)
+            if getattr(error, "errno", None) == errno.EADDRINUSE:
+                why = "another program listens there; choose another --port"
+            raise UnmaskError(f"{self.host}:{self.port} cannot be used: {why}") from None
         return bound
 
 

@@ -16,7 +16,7 @@ function candidatesAt(run, number) {
     const span = places.length ? tokens.slice(Math.min(...places), Math.max(...places) + 1) : [];
     return {
       name: `${number}/${index}`,
-      from: `row ${parent + 1}, draw ${branch.draw[index] + 1}`,
+      from: `text ${run.frames[number - 1].thread[parent] + 1}, draw ${branch.draw[index] + 1}`,
       kept: branch.kept[index],
       leads,
       score: branch.score[index],

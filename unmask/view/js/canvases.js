@@ -65,8 +65,7 @@ class Canvases {
 class RowView {
   constructor(run, number, pick) {
     Object.assign(this, { run, number, pick, place: run.first });
-    this.which = h("span");
-    this.name = h("span", { class: "name" }, `Row ${number + 1}`, this.which);
+    this.name = h("span", { class: "name" });
     this.note = h("span", { class: "note" });
     this.score = h("span", { class: "score" });
     this.bar = h("span", { class: "filled" }, h("i"));
@@ -92,7 +91,7 @@ class RowView {
     const ends = run.end !== null, done = ends && number === run.last;
     const lead = done ? "★ the answer" : ends ? "★ becomes the answer" : "★ leads";
     const notes = [leads ? lead : "", branched ? `from text ${thread.parent + 1}` : ""];
-    setText(this.which, run.threads.length > 1 ? ` · text ${thread.number + 1}` : "");
+    setText(this.name, `Text ${thread.number + 1}`);
     setText(this.note, notes.filter(Boolean).join(" · "));
     setText(this.score, number && run.compares ? `score ${show(frame.score[index])}` : "");
   }
@@ -124,7 +123,7 @@ class RowView {
     }
     const all = run.slots.length, share = Math.round((100 * (all - masks)) / all);
     this.bar.firstChild.style.width = `${share}%`;
-    this.text.setAttribute("aria-label", `Row ${this.number + 1}: ${all - masks} of ${count(all, "position")} written`);
+    this.text.setAttribute("aria-label", `${this.name.textContent}: ${all - masks} of ${count(all, "position")} written`);
   }
 
   classes(state, level, now, unsure, shade, token) {

@@ -10,7 +10,10 @@ class PositionMap {
     this.words = h("p", { class: "note" });
     const caption = h("figcaption", null, "Position × step", legendOf("map"));
     this.frame = h("div", { class: "mapped" }, this.picture);
-    this.figure = h("figure", null, caption, this.frame, this.words);
+    [this.beats, this.places] = ["down", "along"].map((way) =>
+      h("div", { class: `ticks ${way}`, "aria-hidden": "true" }));
+    const ticked = h("div", { class: "ticked" }, this.beats, this.frame, this.places);
+    this.figure = h("figure", null, caption, ticked, this.words);
     onDrag(this.picture, (event) => this.drag(event, seek));
   }
 
@@ -32,7 +35,16 @@ class PositionMap {
     return events.reverse();
   }
 
+  // The first, the middle and the last of the steps (or frames) and of the positions.
+  drawTicks() {
+    const { run } = this, all = run.slots.length;
+    const label = (ticks, numbers) => ticks.replaceChildren(...numbers.map((number) => h("span", null, number)));
+    label(this.beats, [0, Math.round(run.last / 2), run.last]);
+    label(this.places, [...new Set([1, Math.round((all + 1) / 2), all])]);
+  }
+
   draw() {
+    this.drawTicks();
     const { run } = this, wide = this.picture.clientWidth || 600, ratio = devicePixelRatio || 1;
     Object.assign(this.picture, { width: wide * ratio, height: MAP_HEIGHT * ratio });
     const brush = this.picture.getContext("2d"), style = getComputedStyle(this.picture);
@@ -65,7 +77,7 @@ class PositionMap {
       }
     }
     const masked = again ? `, ${count(again, "position")} masked again` : "";
-    const sentence = `Left to right: positions of the answer. Top to bottom: time. ${count(wrote, "write")}${masked}.`;
+    const sentence = `Left to right: positions of the answer. Top to bottom: ${run.beat}s. ${count(wrote, "write")}${masked}.`;
     setText(this.words, sentence);
     this.picture.setAttribute("aria-label", `Position by step map. ${orderSentence(events)} ${sentence}`);
   }

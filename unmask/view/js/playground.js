@@ -8,6 +8,7 @@ const EXAMPLES = [
     template: "<mask:17>\n<answer><mask:8></answer>",
   },
 ];
+const PHONE = 700; // pixels, as in page.css
 const FIELDS = ["prompt", "model", "kind", "length", "seed", "template"];
 
 class Playground {
@@ -139,9 +140,14 @@ class Playground {
   show(viewer) {
     this.viewer = viewer;
     this.say("");
-    const stage = byId("stage");
-    stage.replaceChildren(viewer.element);
-    if (stage.getBoundingClientRect().top > 0.8 * innerHeight) stage.scrollIntoView(); // a phone shows the form only
+    byId("stage").replaceChildren(viewer.element);
+    requestAnimationFrame(() => this.reveal()); // once the canvases have their height
+  }
+
+  // A phone shows the form only.
+  reveal() {
+    const stage = byId("stage"), low = innerWidth <= PHONE ? 0.2 : 0.8;
+    if (stage.getBoundingClientRect().top > low * innerHeight) stage.scrollIntoView();
   }
 }
 

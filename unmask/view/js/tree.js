@@ -1,7 +1,7 @@
-// How rows branched: a lane for every row that lived, from where it left its parent to where it was pruned.
+// How texts branched: a lane for every text that lived, from where it left its parent to where it was pruned.
 
 const LANE = 26, TREE_TOP = 14, AXIS = 20;
-const LABEL = { narrow: 108, wide: 270, from: 800 }; // room for the words at the end of a lane, by the tree's width
+const LABEL = { narrow: 124, wide: 270, from: 800 }; // room for the words beside the lanes, by the tree's width
 
 // Lanes are used again once their row is gone.
 function layLanes(run) {
@@ -22,7 +22,7 @@ class Tree {
     this.run = run;
     this.picture = s("svg", { class: "tree", role: "img" });
     this.cursor = s("line", { class: "cursor" });
-    const region = { class: "scroll", tabindex: 0, role: "region", "aria-label": "The tree of rows" };
+    const region = { class: "scroll", tabindex: 0, role: "region", "aria-label": "The tree of texts" };
     this.figure = h("figure", region, this.picture);
     onDrag(this.picture, (event) => {
       const x = event.clientX - this.picture.getBoundingClientRect().left - 8;
@@ -51,8 +51,12 @@ class Tree {
     this.cursor.setAttribute("y2", low);
   }
 
+  get end() {
+    return 8 + this.most * this.scale;
+  }
+
   axis(y) {
-    const end = 8 + this.most * this.scale;
+    const { end } = this;
     return [s("line", { class: "grid", x1: 8, x2: end, y1: y, y2: y }), s("text", { x: 8, y: y + 14 }, "0"),
       s("text", { x: end, y: y + 14, class: "end" }, `${count(this.most, "row")} spent`)];
   }
@@ -75,7 +79,7 @@ class Tree {
     const mark = chosen ? "★" : ended ? "×" : "●";
     const sign = s("text", { class: `sign ${chosen ? "answer" : kind}`, x: end, y: y + 4 }, mark);
     const words = ended && (this.shared || !this.roomy) ? "" : this.label(thread, row);
-    const label = s("text", { class: chosen ? "name answer" : "name", x: end + 12, y: y + 4 }, words);
+    const label = s("text", { class: chosen ? "name answer" : "name", x: this.end + 12, y: y + 4 }, words);
     return [path, sign, label];
   }
 
@@ -144,6 +148,6 @@ function treeSentence(run) {
   const candidates = run.searches.reduce((sum, number) => sum + run.frames[number].branch.parent.length, 0);
   const weighed = `${count(run.searches.length, "search")} weighed ${count(candidates, "candidate")}`;
   const searches = candidates ? ` ${weighed}.` : "";
-  const lived = `${count(run.threads.length, "row")} lived, ${ended} of them were pruned`;
-  return `Tree of rows: ${lived}.${searches} The tables below list them.`;
+  const lived = `${count(run.threads.length, "text")} lived, ${ended} of them were pruned`;
+  return `Tree of texts: ${lived}.${searches} The tables below list them.`;
 }

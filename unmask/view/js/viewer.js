@@ -116,7 +116,7 @@ class Viewer {
     for (const each of this.panels) each.point(each === panel ? row : -1, place);
     const sentences = tokenHistory(panel.run, panel.number, row, place);
     const given = panel.run.blank[place] === panel.run.mask ? "still a mask" : "given";
-    const where = `Row ${row + 1}, position ${place - panel.run.first + 1}`;
+    const where = `Text ${panel.run.frames[panel.number].thread[row] + 1}, position ${place - panel.run.first + 1}`;
     setText(this.inspector, `${where}: ${sentences.length ? sentences.join("; ") : given}.`);
   }
 }
