@@ -112,6 +112,7 @@ def test_finishing_the_only_beam_at_temperature_zero_is_low_confidence():
     assert all(candidate.finished == right[candidate.problem] for candidate in candidates(greedy, finish=True))
 
 
+@pytest.mark.slow
 def test_survivors_of_a_branch_are_the_rows_of_its_frame():
     for spec in (SPEC, "order-search(beams=3)", "ots(beams=3, interval=2, block=9)"):
         for frame in frames(spec):

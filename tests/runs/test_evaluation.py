@@ -99,6 +99,7 @@ def _wait_for(path: Path, size: int, child: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_killed_at_twenty_moments_and_resumed_it_is_the_undisturbed_run(model: str, tmp_path: Path):
     draw = random.Random(7)
     grid, out = small_grid(model, limit=16), tmp_path / "killed"

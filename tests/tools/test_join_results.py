@@ -44,6 +44,7 @@ def test_a_cell_that_another_experiment_ran_counts_too(whole: Evidence):
     assert rights(together, SHARED) == rights(whole, SHARED) != {}
 
 
+@pytest.mark.slow
 def test_another_arithmetic_does_not(whole: Evidence):
     run = whole.runs[SHARED]
     coarse = replace(run, head=run.head | {"spec": run.spec | {"dtype": "bfloat16"}})
@@ -53,6 +54,7 @@ def test_another_arithmetic_does_not(whole: Evidence):
     assert rights(together, f"{SHARED}-fixed") == rights(whole, f"{SHARED}-fixed")
 
 
+@pytest.mark.slow
 def test_the_later_of_two_counts(whole: Evidence):
     run = whole.runs[SHARED]
     flipped = replace(run, records=[replace(record, right=not record.right) for record in run.records])

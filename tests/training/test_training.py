@@ -104,6 +104,7 @@ def test_recipes_fit_their_shapes() -> None:
     assert TINY.shape.parameters <= 15_000_000
 
 
+@pytest.mark.slow
 def test_the_embedded_model_is_small_and_solves_countdown_it_never_saw() -> None:
     model = load("tiny")
     folder = Path(__file__).parents[2] / "unmask" / "models" / "tiny_weights"
