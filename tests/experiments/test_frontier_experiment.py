@@ -53,6 +53,9 @@ def test_what_the_page_says_of_test_problems_is_in_the_records(evidence: Evidenc
         assert average.value is not None
         assert average.n == 5000
         assert sentence.format(f"{100 * average.value:.1f}", f"{rows:.0f}") in page
+    (countdown,) = evidence.results("Countdown", SEARCH).values()
+    assert f"{countdown.cost['rows']:.0f} on Countdown" in page
+    assert f"({evidence.mean_cost('ots', 'distinct'):.0f} of them computed" in page
 
 
 @pytest.mark.slow
