@@ -15,8 +15,9 @@ from tests.tasks.conftest import data  # noqa: F401  a fixture
 from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, find
-from unmask.experiments.archive import pack_folder, read, read_packed
+from unmask.experiments.archive import begin, pack_folder, read, read_packed
 from unmask.experiments.estimate import plan, totals
+from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Findings
 from unmask.experiments.reproduction import reproduce, write_results
 from unmask.experiments.runner import Runner
@@ -181,3 +182,15 @@ def test_a_wording_that_is_missing_is_refused_before_anything_runs(model: str, t
     assert sorted("TASK" in prompt for prompt in prompts_seen) == [False, True]
     with pytest.raises(UnmaskError, match="--prompts changes nothing in countdown"):
         reproduce(find("first-cell"), setup_for("tiny", limit=1), tmp_path / "tiny", runner, "unmask reproduce")
+
+
+def test_a_folder_of_a_version_with_fewer_settings_goes_on_and_another_experiment_is_refused(tmp_path: Path):
+    parts = find("temperature").parts(TINY)
+    begin(tmp_path, Evidence("temperature", "", TINY, parts))
+    path = tmp_path / "experiment.json"
+    head = json.loads(path.read_text("utf-8"))
+    del head["setting"]["widest"]
+    path.write_text(json.dumps(head), "utf-8")
+    begin(tmp_path, Evidence("temperature", "", TINY, parts))
+    with pytest.raises(UnmaskError, match="holds another experiment"):
+        begin(tmp_path, Evidence("temperature", "", replace(TINY, limit=7), parts))

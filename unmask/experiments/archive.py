@@ -34,7 +34,7 @@ def begin(folder: Path, evidence: Evidence) -> None:
     """A folder that holds another experiment is refused with the difference."""
     path, new = folder / EXPERIMENT, header(evidence)
     if path.exists():
-        old = json.loads(path.read_text("utf-8"))
+        old = header(_evidence(json.loads(path.read_text("utf-8")), folder, {}, None))  # with settings that are newer
         if old | {"command": ""} != new | {"command": ""}:
             change = difference(old["setting"], new["setting"]) or "other cells"
             raise UnmaskError(f"{str(folder)!r} holds another experiment ({change}): choose another folder")
