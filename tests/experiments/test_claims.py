@@ -58,6 +58,21 @@ def test_pass_at_k_knows_both_halves_of_its_claim():
     assert claims["countdown: it is overtaken as k grows"] == "holds"
 
 
+@pytest.mark.parametrize(
+    ("skill", "second", "lead"),
+    [
+        ({"low-confidence": 0.6, "random": 0.1, "ar": 0.3}, "holds", "does not hold"),
+        ({"low-confidence": 0.4, "random": 0.1, "ar": 0.7}, "holds", "holds"),
+        ({"low-confidence": 0.1, "random": 0.4, "ar": 0.7}, "does not hold", "holds"),
+        ({"low-confidence": 0.3, "random": 0.3, "ar": 0.3}, "not decided", "not decided"),
+    ],
+)
+def test_places_at_pass_1_are_tested_and_not_only_counted(skill: dict[str, float], second: str, lead: str):
+    claims = outcomes("pass-at-k", skill, passes=("GSM8K", "MATH500", "HumanEval"))
+    assert [outcome for text, outcome in claims.items() if "best or second" in text] == [second]
+    assert [outcome for text, outcome in claims.items() if text.startswith("AR has the best")] == [lead]
+
+
 def test_nfe_scaling_compares_at_matched_compute():
     strong = {f"ots-{k}": 0.2 + 0.12 * k for k in range(1, 7)}
     ours = [

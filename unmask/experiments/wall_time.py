@@ -91,7 +91,7 @@ def _table(evidence: Evidence, seconds: Seconds) -> Table:
         body.append((evidence.label(name), *map(_spread, by_length.values()), *beside))
     count = len(next(iter(seconds[PATH].values())))
     note = f"Means over {count} problems, one at a time, contenders in turn, ± standard error; {here['name']}, "
-    note += f"torch {here['torch']}, {here['threads']} threads."
+    note += f"torch {here['torch']}; threads: {here['threads']}."
     return Table.of("timing", f"{evidence.title(BENCHMARK)} · seconds per problem", head, body, [note])
 
 
@@ -129,7 +129,7 @@ def _at_most(text: str, bound: float, seconds: Seconds, before: str) -> Claim:
 
 
 def _spread(times: list[float]) -> str:
-    return f"{fmean(times):.2f} ± {_error(times):.2f}"
+    return f"{fmean(times):.3g} ± {_error(times):.2g}"
 
 
 def _error(times: list[float]) -> float:
