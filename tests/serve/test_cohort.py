@@ -12,7 +12,7 @@ from tests.serve.test_batcher import PROMPTS, Asked, Small, finish
 from unmask.core import Beliefs, Canvas, Kept, Wrapper
 from unmask.errors import UnmaskError
 from unmask.serve.batcher import Batcher
-from unmask.serve.cohort import divide
+from unmask.serve.gathering import PART, PATIENCE, Gathering
 from unmask.serve.refusals import TooLargeError
 
 DECODERS = ["random(temperature=0.7)", "search(budget=12, plausible=0.01)"]
@@ -54,6 +54,13 @@ def step(batcher: Batcher, count: int = 1) -> None:
             batcher.step()
 
 
+def groups(model: unmask.Model, every: list[Asked]) -> list[int]:
+    """How many requests there are of each settings."""
+    gathering = Gathering(model)
+    gathering.add(asked.ticket for asked in every)
+    return [len(tickets) for _, tickets in gathering.take({})]
+
+
 def slow(*values) -> list:
     return [pytest.param(value, marks=pytest.mark.slow) for value in values]
 
@@ -89,7 +96,7 @@ def test_answers_of_one_batch_equal_those_alone_whatever_the_seeds_and_whenever_
 def test_adapters_work_in_one_batch(model, decoder, options):
     batcher = Batcher(model, 64)
     every = ask(model, ["zz", "hello", "b", "unmask"], decoder=decoder, length=8, **options)
-    assert len(divide(model, [asked.ticket for asked in every], 64)) == 1
+    assert groups(model, every) == [4]
     start(batcher, every)
     finish(batcher)
     check(model, every)
@@ -116,9 +123,89 @@ def test_only_equal_settings_make_a_batch(model):
         *ask(model, ["abc", "abd"], decoder="ots(beams=2)", length=8, stop="x"),  # would, too
         Asked(model, "abc", show="text", decoder="ots(beams=2)", length=8),
     ]
-    sizes = [len(part) for part in divide(model, [asked.ticket for asked in alike + other], 64)]
-    assert sizes == [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]
-    assert [len(part) for part in divide(model, [asked.ticket for asked in alike * 3], 4)] == [4, 2]
+    assert groups(model, alike + other) == [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+
+
+def test_a_batch_is_no_larger_than_a_forward(model):
+    forwards: list[tuple[int, int]] = []
+    batcher = Batcher(model, 4, lambda rows, requests: forwards.append((rows, requests)))
+    every = ask(model, "abcdef", decoder="low-confidence", length=6)
+    start(batcher, every)
+    assert finish(batcher) == 6
+    assert set(forwards) == {(4, 4), (2, 2)}
+    check(model, every)
+
+
+def busy(model: unmask.Model, count: int) -> tuple[Batcher, list[Asked], list[int]]:
+    """So many requests being decoded, and a list of the requests of every forward from now on."""
+    forwards: list[int] = []
+    batcher = Batcher(model, 64, lambda rows, requests: forwards.append(requests))
+    every = ask(model, "abc" * (count // 3), decoder="ar", length=3 * PATIENCE)
+    start(batcher, every)
+    step(batcher)
+    forwards.clear()
+    return batcher, every, forwards
+
+
+def test_one_that_comes_while_many_are_decoded_waits_for_others_but_not_for_long(model):
+    many = 3 * PART
+    batcher, every, forwards = busy(model, many)
+    late = ask(model, "x", decoder="ar", length=3 * PATIENCE)
+    start(batcher, late)
+    assert len(batcher) == many + 1
+    step(batcher, PATIENCE + 1)
+    assert forwards == [many] * PATIENCE + [many + 1]
+    finish(batcher)
+    check(model, every + late)
+
+
+def test_enough_that_come_one_by_one_begin_together_before_patience_ends(model):
+    many = 3 * PART
+    batcher, every, forwards = busy(model, many)
+    late = ask(model, "xyz", decoder="ar", length=3 * PATIENCE)
+    for asked in late:
+        start(batcher, [asked])
+        step(batcher)
+    assert forwards == [many, many, many + 3]
+    finish(batcher)
+    check(model, every + late)
+
+
+def test_nobody_waits_for_others_that_cannot_share_a_batch(model):
+    many = 3 * PART
+    batcher, every, forwards = busy(model, many)
+    others = [
+        *ask(model, "x", decoder="ar", length=2 * PATIENCE),  # another length
+        Asked(model, "y", show="text", decoder="ar", length=3 * PATIENCE),  # a stream
+    ]
+    start(batcher, others)
+    step(batcher)
+    assert forwards == [many + 2]
+    finish(batcher)
+    check(model, every + others)
+
+
+def test_one_that_is_given_up_while_it_waits_for_others_never_begins(model):
+    batcher, every, forwards = busy(model, 3 * PART)
+    late = ask(model, "xy", decoder="ar", length=3 * PATIENCE)
+    start(batcher, late)
+    late[0].ticket.cancel()
+    step(batcher)
+    assert len(batcher) == 3 * PART + 1
+    late[1].ticket.cancel()
+    finish(batcher)
+    assert set(forwards) == {3 * PART}
+    assert not any(asked.events for asked in late)
+    check(model, every)
+
+
+def test_one_that_waits_for_others_is_told_when_the_server_stops(model):
+    batcher, every, _ = busy(model, 3 * PART)
+    late = ask(model, "x", decoder="ar", length=3 * PATIENCE)
+    start(batcher, late)
+    batcher.stop(UnmaskError("stopped"))
+    assert [str(asked.events[-1]) for asked in every + late] == ["stopped"] * (3 * PART + 1)
+    assert not len(batcher)
 
 
 @pytest.mark.parametrize("decoder", ["ar", *slow("ots(beams=2, block=1, temperature=2.0)", "search(plausible=0.01)")])

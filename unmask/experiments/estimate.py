@@ -17,9 +17,9 @@ from unmask.tasks import task
 from unmask.tasks.benchmark import Benchmark
 
 PARAMETERS = 8_015_581_184  # of LLaDA-8B; assumed for models that are not on this machine
-# Floating-point operations per second, from the measurements in docs/cluster.md. Layers as small as the embedded
-# model's do not fill a GPU.
-LARGE_ON_GPU, SMALL_ON_GPU, ON_CPU = 4.45e14, 5e13, 5e10
+# Floating-point operations per second, from the measurements in docs/cluster.md, for two cores of a CPU from those in
+# docs/journal.md. Layers as small as the embedded model's do not fill a GPU.
+LARGE_ON_GPU, SMALL_ON_GPU, ON_CPU = 4.45e14, 5e13, 1e11
 LARGE = 10**9  # parameters
 
 

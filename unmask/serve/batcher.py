@@ -2,14 +2,14 @@
 
 Every cohort runs the code of `unmask generate` in a coroutine of its own, which sleeps whenever its decoder asks the
 network. A step takes questions that wait, oldest first, answers them by one forward and wakes their decoders. So a
-request begins at the next step, whatever the others are doing, and decoders need not know of one another.
+request begins within a few steps, whatever the others are doing, and decoders need not know of one another.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -21,7 +21,8 @@ from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.batching import out_of_memory
-from unmask.serve.cohort import Cohort, LeftError, divide
+from unmask.serve.cohort import Cohort, LeftError
+from unmask.serve.gathering import Gathering
 from unmask.serve.questions import Question, answer, together
 from unmask.serve.refusals import TooLargeError
 from unmask.serve.structured import Constrained
@@ -68,19 +69,17 @@ class Batcher:
         self.model, self.batch, self.answered = model, batch, answered
         self.broken = False  # whether the device failed for good
         self.again: list[Ticket] = []  # to be started once more: they did not fit the memory, or their cohort failed
+        self._gathering = Gathering(model)
         self._waiting: deque[Cohort] = deque()  # the question that has waited longest first
         self._size = 0  # counted after every step, since other threads ask for it
 
     def __len__(self) -> int:
-        """Requests being decoded."""
+        """Requests being decoded or about to be."""
         return self._size
 
     def start(self, *tickets: Ticket) -> None:
-        """Those with equal settings decode as one batch."""
-        for some in divide(self.model, tickets, self.batch):
-            cohort = Cohort(some, self._decode)
-            cohort.resume()
-            self._wait(cohort)
+        """Those with equal settings decode as one batch, which begins at one of the next steps."""
+        self._gathering.add(tickets)
         self._count()
 
     def start_again(self) -> None:
@@ -90,6 +89,7 @@ class Batcher:
     def step(self) -> None:
         """One forward, and all that its answers let decoders do."""
         self._drop_cancelled()
+        self._begin()
         if self._waiting:
             cohorts = self._take()
             answers = self._answer([cohort.question for cohort in cohorts if cohort.question is not None])
@@ -99,24 +99,35 @@ class Batcher:
                 else:
                     cohort.resume(beliefs)
                 self._wait(cohort)
+            self._gathering.wait()
         self._count()
 
     def stop(self, error: Exception) -> None:
         """End everything."""
         for cohort in self._waiting:
             cohort.end()
-        for ticket in chain(self.again, *(cohort.tickets for cohort in self._waiting)):
+        for ticket in chain(self.again, self._gathering.take_all(), *(cohort.tickets for cohort in self._waiting)):
             ticket.post(error)
         self._waiting.clear()
         self.again.clear()
         self._count()
+
+    def _begin(self) -> None:
+        decoded = Counter[Hashable]()
+        for cohort in self._waiting:
+            decoded[cohort.settings] += len(cohort)
+        for settings, tickets in self._gathering.take(decoded):
+            for first in range(0, len(tickets), self.batch):
+                cohort = Cohort(settings, tickets[first : first + self.batch], self._decode)
+                cohort.resume()
+                self._wait(cohort)
 
     def _wait(self, cohort: Cohort) -> None:
         if cohort.question is not None:
             self._waiting.append(cohort)
 
     def _count(self) -> None:
-        self._size = sum(map(len, self._waiting))
+        self._size = len(self._gathering) + sum(map(len, self._waiting))
 
     def _drop_cancelled(self) -> None:
         for cohort in [cohort for cohort in self._waiting if cohort.notices()]:

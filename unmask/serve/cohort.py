@@ -6,7 +6,7 @@ away before the next forward. One that ends before the others is answered at onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -40,8 +40,8 @@ class LeftError(Exception):
 class Cohort:
     """Tickets decoded in one coroutine, and the question that their decoder waits with."""
 
-    def __init__(self, tickets: Sequence[Ticket], decode: Callable[[Cohort], None]):
-        self.tickets = tickets
+    def __init__(self, settings: Hashable, tickets: Sequence[Ticket], decode: Callable[[Cohort], None]):
+        self.settings, self.tickets = settings, tickets
         self.left: set[int] = set()  # numbers of the tickets that were cancelled
         self.question: Question | None = None
         self._coroutine = greenlet(partial(decode, self))
@@ -108,16 +108,8 @@ def _session(model: Model, requests: Sequence[Request], around: Around) -> Sessi
     )
 
 
-def divide(model: Model, tickets: Iterable[Ticket], most: int) -> list[Sequence[Ticket]]:
-    """Tickets by cohort, each of at most so many."""
-    groups: dict[Hashable, list[Ticket]] = {}
-    for ticket in tickets:
-        groups.setdefault(_settings(model, ticket) or id(ticket), []).append(ticket)
-    return [group[first : first + most] for group in groups.values() for first in range(0, len(group), most)]
-
-
-def _settings(model: Model, ticket: Ticket) -> Hashable | None:
-    """Equal for tickets that may decode as one batch; None for one that is alone.
+def settings_of(model: Model, ticket: Ticket) -> Hashable:
+    """Equal for tickets that may decode as one batch; one that has to be alone is equal to no other.
 
     Rows are at most twice as wide as others of their batch. Those of a block-causal model begin at the same place of a
     block. What a cache keeps is not divided when it does not fit.
@@ -125,7 +117,7 @@ def _settings(model: Model, ticket: Ticket) -> Hashable | None:
     request, decoding = ticket.request, ticket.request.decoding
     own = request.show or request.grammar or request.template or decoding.cache
     if ticket.alone or own or not _leaves_in_time(decoding):
-        return None
+        return id(ticket)
     size, block = len(request.prompt.ids), block_size(model.denoiser)
     width = (size + decoding.length).bit_length()
     return repr(replace(decoding, seed=0)), width, size % block if block else 0
