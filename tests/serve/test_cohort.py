@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,10 @@ import unmask
 from tests.serve.test_batcher import PROMPTS, Asked, Small, finish
 from unmask.core import Beliefs, Canvas, Kept, Wrapper
 from unmask.errors import UnmaskError
+from unmask.serve import batcher as serve_batcher
 from unmask.serve.batcher import Batcher
 from unmask.serve.gathering import PART, PATIENCE, Gathering
+from unmask.serve.questions import Question, answer
 from unmask.serve.refusals import TooLargeError
 
 DECODERS = ["random(temperature=0.7)", "search(budget=12, plausible=0.01)"]
@@ -91,6 +94,11 @@ def test_answers_of_one_batch_equal_those_alone_whatever_the_seeds_and_whenever_
         ("low-confidence(temperature=1.0)", {"suppress": True}),
         ("adaptive(sure=0.2)", {"early_end": True, "stop": "q"}),
         ("search", {"guidance": 0.5, "early_end": True}),
+        ("low-confidence(block=4)", {"cache": "prefix"}),
+        ("ots(beams=2, block=4)", {"cache": "dual"}),
+        ("ots(beams=2, block=4)", {"cache": "dual(refresh=2)", "guidance": 1.5}),
+        ("search(plausible=0.01, block=4)", {"cache": "dual"}),
+        ("adaptive(sure=0.2, block=4)", {"cache": "dual", "stop": "q"}),
     ],
 )
 def test_adapters_work_in_one_batch(model, decoder, options):
@@ -118,12 +126,12 @@ def test_only_equal_settings_make_a_batch(model):
         *ask(model, ["abc"], decoder="ots(beams=3)", length=8),
         *ask(model, ["abc"], decoder="ots(beams=2)", length=9),
         *ask(model, ["abc" * 9], decoder="ots(beams=2)", length=8),  # more than twice as wide
-        *ask(model, ["abc"], decoder="ots(beams=2)", length=8, cache="dual"),
+        *ask(model, ["abc", "abd"], decoder="ots(beams=2)", length=8, cache="dual"),
         *ask(model, ["abc", "abd"], decoder="repair", length=8),  # would wait for one another
         *ask(model, ["abc", "abd"], decoder="ots(beams=2)", length=8, stop="x"),  # would, too
         Asked(model, "abc", show="text", decoder="ots(beams=2)", length=8),
     ]
-    assert groups(model, alike + other) == [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+    assert groups(model, alike + other) == [2, 1, 1, 1, 2, 1, 1, 1, 1, 1]
 
 
 def test_a_batch_is_no_larger_than_a_forward(model):
@@ -208,11 +216,12 @@ def test_one_that_waits_for_others_is_told_when_the_server_stops(model):
     assert not len(batcher)
 
 
+@pytest.mark.parametrize("cache", [None, "dual"])
 @pytest.mark.parametrize("decoder", ["ar", *slow("ots(beams=2, block=1, temperature=2.0)", "search(plausible=0.01)")])
-def test_a_cancelled_request_takes_its_rows_out_of_the_batch(model, decoder):
+def test_a_cancelled_request_takes_its_rows_out_of_the_batch(model, decoder, cache):
     forwards: list[tuple[int, int]] = []
     batcher = Batcher(model, 64, lambda rows, requests: forwards.append((rows, requests)))
-    every = ask(model, ["abc", "xyz", "hello", "quite"], decoder=decoder, length=8)
+    every = ask(model, ["abc", "xyz", "hello", "quite"], decoder=decoder, length=8, cache=cache)
     start(batcher, every)
     step(batcher, 2)
     assert [requests for _, requests in forwards] == [4, 4]
@@ -291,3 +300,27 @@ def test_a_batch_that_does_not_fit_is_asked_in_smaller_parts(model):
     assert batcher.batch <= 3
     assert sum(sizes) == sum(asked.output.cost.distinct for asked in every)
     check(model, every)
+
+
+def test_a_batch_with_a_cache_asks_once_and_begins_again_one_by_one_where_it_does_not_fit(model, monkeypatch):
+    forwards: list[tuple[int, int]] = []
+    batcher = Batcher(model, 64, lambda rows, requests: forwards.append((rows, requests)))
+    every = ask(model, "abcde", decoder="low-confidence(block=3)", length=6, cache="dual")
+    start(batcher, every)
+    finish(batcher)
+    assert set(forwards) == {(5, 5)}
+    check(model, every)
+
+    def small(questions: Sequence[Question]) -> list[Beliefs]:
+        if sum(question.rows for question in questions) > 3:
+            raise torch.OutOfMemoryError("no room")
+        return answer(questions)
+
+    monkeypatch.setattr(serve_batcher, "answer", small)
+    forwards.clear()
+    again = ask(model, "abcde", decoder="low-confidence(block=3)", length=6, cache="dual")
+    start(batcher, again)
+    finish(batcher)
+    assert set(forwards) == {(1, 1)}
+    for asked in again:
+        asked.check(model)

@@ -112,10 +112,10 @@ def settings_of(model: Model, ticket: Ticket) -> Hashable:
     """Equal for tickets that may decode as one batch; one that has to be alone is equal to no other.
 
     Rows are at most twice as wide as others of their batch. Those of a block-causal model begin at the same place of a
-    block. What a cache keeps is not divided when it does not fit.
+    block.
     """
     request, decoding = ticket.request, ticket.request.decoding
-    own = request.show or request.grammar or request.template or decoding.cache
+    own = request.show or request.grammar or request.template
     if ticket.alone or own or not _leaves_in_time(decoding):
         return id(ticket)
     size, block = len(request.prompt.ids), block_size(model.denoiser)
