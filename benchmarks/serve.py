@@ -39,7 +39,7 @@ class Forwards(Watcher):
 
 def likeness(output: unmask.Output, alone: unmask.Output) -> str:
     """Whether two answers are the same to the last bit of their scores, in their texts, or not."""
-    if output.rows == alone.rows:
+    if (output.text, output.rows) == (alone.text, alone.rows):
         return "equal"
     return "equal text" if output.text == alone.text else "unequal"
 

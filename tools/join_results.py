@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice, product
@@ -56,7 +57,10 @@ def _run(part: Part, pieces: Sequence[Evidence]) -> Run | None:
     records = [record for cell in wanted for record in cells[cell] if record.problem in problems]
     asked = {"lengths": list(part.lengths), "seeds": list(part.seeds), "samples": part.samples}
     spec = head["spec"] | {"decoders": decoders} | asked
-    return replace(fitting[-1], head=head | {"spec": spec}, records=records) if records else None
+    planned = Counter(cell[:2] for cell in wanted)
+    (model,), (name,) = spec["models"], spec["tasks"]
+    counts = [[model, name, chosen, length, count * len(problems)] for (chosen, length), count in planned.items()]
+    return replace(fitting[-1], head=head | {"spec": spec, "cells": counts}, records=records) if records else None
 
 
 def _circumstances(run: Run) -> list[Any]:

@@ -59,18 +59,20 @@ def test_pass_at_k_knows_both_halves_of_its_claim():
 
 
 @pytest.mark.parametrize(
-    ("skill", "second", "lead"),
+    ("skill", "second", "lead", "lowest"),
     [
-        ({"low-confidence": 0.6, "random": 0.1, "ar": 0.3}, "holds", "does not hold"),
-        ({"low-confidence": 0.4, "random": 0.1, "ar": 0.7}, "holds", "holds"),
-        ({"low-confidence": 0.1, "random": 0.4, "ar": 0.7}, "does not hold", "holds"),
-        ({"low-confidence": 0.3, "random": 0.3, "ar": 0.3}, "not decided", "not decided"),
+        ({"low-confidence": 0.6, "random": 0.1, "ar": 0.3}, "holds", "does not hold", "does not hold"),
+        ({"low-confidence": 0.1, "random": 0.02, "ar": 0.4}, "holds", "holds", "does not hold"),
+        ({"low-confidence": 0.1, "random": 0.4, "ar": 0.7}, "does not hold", "not decided", "does not hold"),
+        ({"low-confidence": 0.6, "random": 0.4, "ar": 0.1}, "holds", "does not hold", "holds"),
+        ({"low-confidence": 0.3, "random": 0.3, "ar": 0.3}, "not decided", "not decided", "not decided"),
     ],
 )
-def test_places_at_pass_1_are_tested_and_not_only_counted(skill: dict[str, float], second: str, lead: str):
+def test_places_at_pass_1_are_tested_and_not_only_counted(skill: dict[str, float], second: str, lead: str, lowest: str):
     claims = outcomes("pass-at-k", skill, passes=("GSM8K", "MATH500", "HumanEval"))
     assert [outcome for text, outcome in claims.items() if "best or second" in text] == [second]
     assert [outcome for text, outcome in claims.items() if text.startswith("AR has the best")] == [lead]
+    assert [outcome for text, outcome in claims.items() if "AR has the lowest" in text] == [lowest]
 
 
 def test_nfe_scaling_compares_at_matched_compute():

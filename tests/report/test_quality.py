@@ -79,7 +79,7 @@ def test_the_table_and_the_plot_show_every_block_and_the_same_bytes(tmp_path: Pa
     some = [candidate("a", float(i % 3), i % 2 == 0, block) for i in range(6) for block in range(2)]
     measured = qualities(some)
     table = quality_table(measured)
-    assert table.head == ("likelihood", "block 1", "block 2", "all blocks", "all − block")
+    assert table.head == ("likelihood", "block 1", "block 2", "all blocks", "all blocks, minus block")
     assert [row[0].text for row in table.rows] == list(SCORES)
     assert any("1 of 1 problems" in note for note in table.notes)
     for name, head in (("q.svg", b"<?xml"), ("q.png", b"\x89PNG")):

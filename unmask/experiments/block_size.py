@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import ALPHA, Claim, Experiment, Findings, all_hold, describe, judge
+from unmask.experiments.experiment import ALPHA, Claim, Experiment, Findings, all_hold, chance, judge, points
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.setup import Setup
@@ -74,7 +74,9 @@ def _flat(middle: dict[int, Result], within: float) -> Claim:
     band = 2 * within / 100
     steep, flat = pairs * exceeds(difference, band), exceeds(replace(difference, value=-difference.value), -band)
     outcome = "holds" if flat <= ALPHA else "does not hold" if steep <= ALPHA else "not decided"
-    return Claim(text, outcome, f"{figures}; difference {describe(difference)}")
+    p = chance(min(1.0, steep, flat))
+    figures += f"; difference {points(difference)}, tested against {2 * within:g} points ({p}, one-sided, of all pairs)"
+    return Claim(text, outcome, figures)
 
 
 EXPERIMENT = Experiment("block-size", "Figure S1", __doc__, parts, findings)

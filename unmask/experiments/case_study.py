@@ -11,6 +11,7 @@ from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
+from unmask.experiments.timing import circumstances
 from unmask.report.search_tree import read_tree
 from unmask.report.tables import Table
 from unmask.report.tree_drawing import describe, tree_image
@@ -42,7 +43,7 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     problem = Problem("case-study", ask(NUMBERS, TARGET), "", {"numbers": NUMBERS, "target": TARGET})
     model = runner.placement.load(setup.model)
     prompt = read_prompt(model, countdown.messages(problem))
-    measured = {}
+    measured = circumstances(model, runner.placement)
     for method in part.methods:
         chosen, grades, outputs = decoder.make(method.spec), [], []
         for seed in part.seeds if getattr(chosen, "temperature", 0.0) else (0,):  # at τ=0 all seeds agree
@@ -61,7 +62,8 @@ def findings(evidence: Evidence) -> Findings:
     search, path = (Trace(**measured[name]["trace"]) for name in ("ots", "low-confidence"))
     tree = read_tree(search, path)
     body = []
-    for name, output in measured.items():
+    for name in ("low-confidence", "ots"):
+        output = measured[name]
         rights = output.get("rights", [output["right"]])
         body.append((evidence.label(name), " / ".join(output["text"].split("\n")), f"{sum(rights)} of {len(rights)}"))
     dtype = search.header["dtype"]

@@ -13,7 +13,7 @@ from unmask.experiments.experiment import Claim, Experiment, Findings, above, ch
 from unmask.experiments.methods import Method, Part, selected
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import BENCHMARKS, Setup
-from unmask.experiments.timing import machine, seconds_of
+from unmask.experiments.timing import circumstances, seconds_of
 from unmask.report.frontier_drawing import draw_frontier
 from unmask.report.plots import ROWS, Plot, Point
 from unmask.report.statistics import holm
@@ -128,7 +128,7 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any] | None:
             generation = Generation(model, Decoding(decoder.make(method.spec), part.lengths[0]), key=benchmark.key)
             spent = min(seconds_of(partial(generation.outputs, prompts)) for _ in range(TIMES))
             seconds.setdefault(method.name, {})[part.benchmark] = round(spent / len(prompts), 6)
-    return {"seconds": seconds, "problems": count, "machine": machine(model), "precision": runner.placement.precision}
+    return {"seconds": seconds, "problems": count, **circumstances(model, runner.placement)}
 
 
 def findings(evidence: Evidence) -> Findings:

@@ -106,7 +106,9 @@ def _diminishing(label: str, votes: dict[int, Result]) -> Claim:
 
 
 def _steady(beams: dict[int, Result]) -> Claim:
-    """By the slope over all K of each problem's results; a significant step down breaks it."""
+    """By the slope over all K of each problem's results. A significant step down breaks it, and the larger half of the
+    beams has to gain something by itself.
+    """
     text = "OTS improves steadily over all K"
     shown = ", ".join(f"K={k}: {100 * (result.accuracy.value or 0.0):.1f}" for k, result in beams.items())
     if len(beams) < 3:
@@ -121,8 +123,12 @@ def _steady(beams: dict[int, Result]) -> Claim:
     trend = judge(text, "points per beam", mean_difference([compare(dict.fromkeys(slopes, 0.0), slopes)]))
     steps = [judge("", "", mean_difference([compare(one.right, two.right)])) for one, two in pairwise(beams.values())]
     down = sum(step.outcome == "does not hold" for step in steps)
-    outcome = "does not hold" if down else trend.outcome
-    return Claim(text, outcome, f"{shown}; {trend.figures}; {down} of {len(steps)} steps significantly down")
+    half, most = sorted(beams)[len(beams) // 2 - 1], max(beams)
+    late = judge("", f"K={most} minus K={half}", mean_difference([compare(beams[half].right, beams[most].right)]))
+    undecided = trend.outcome == "holds" and late.outcome == "not decided"
+    outcome = "does not hold" if down else "not decided" if undecided else trend.outcome
+    figures = [shown, trend.figures, late.figures, f"{down} of {len(steps)} steps significantly down"]
+    return Claim(text, outcome, "; ".join(figures))
 
 
 def _published(sweeps: Sweeps) -> dict[tuple[str, int], str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
 
 from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, all_hold, judge
@@ -57,49 +59,70 @@ def _overall(evidence: Evidence, asked: dict[str, Curves]) -> list[Claim]:
     claims = [_nearly_everywhere(evidence, own)] if own else []
     sums = {name: curves for name, curves in own.items() if name in ("GSM8K", "MATH500")}
     if sums:
-        text = "AR has the best pass@1 on the two sets of mathematics (paper: GSM8K and MATH500)"
-        others = ("low-confidence", "random")
-        each = (
-            _ahead(evidence, curves, 1, "ar", _best_first(curves, 1, others)[0], evidence.shown(name))
-            for name, curves in sums.items()
+        text = "AR has the best pass@1 and pass@k on the two sets of mathematics (paper: GSM8K and MATH500)"
+        claims.append(all_hold(text, (_leads(evidence, name, curves) for name, curves in sums.items())))
+    if (curves := own.get("HumanEval")) is not None:
+        text = f"{evidence.shown('HumanEval')}: AR has the lowest pass@1 (paper, HumanEval)"
+        claims.append(
+            all_hold(text, (_ahead(evidence, curves, 1, name, "ar") for name in ("low-confidence", "random")))
         )
-        claims.append(all_hold(text, each))
     return claims
 
 
+def _leads(evidence: Evidence, benchmark: str, curves: Curves) -> Claim:
+    """AR, over both others, with one sample and with all."""
+    pairs = product((1, _most(curves)), ("low-confidence", "random"))
+    return all_hold(evidence.shown(benchmark), (_ahead(evidence, curves, k, "ar", other) for k, other in pairs))
+
+
 def _nearly_everywhere(evidence: Evidence, own: dict[str, Curves]) -> Claim:
-    """Whoever is above the weaker of two others is best or second; one benchmark may be an exception."""
+    """Above the weaker of two others is best or second. One of three benchmarks or more may be an exception."""
     figures = paper("pass-at-k")
     text = f"Low-confidence is best or second at pass@1 nearly everywhere (paper: best in {figures['best-at-1']} and "
     text += f"second in {figures['second-at-1']} of {figures['settings']})"
+    places = [_best_first(curves, 1, curves).index("low-confidence") for curves in own.values()]
     each = [
-        _ahead(evidence, curves, 1, "low-confidence", _best_first(curves, 1, RIVALS)[-1], evidence.shown(name))
+        _ahead(
+            evidence, curves, 1, "low-confidence", _best_first(curves, 1, RIVALS)[-1], evidence.shown(name), chosen=2
+        )
         for name, curves in own.items()
     ]
-    outcomes, enough = [claim.outcome for claim in each], max(1, len(each) - 1)
+    outcomes, enough = [claim.outcome for claim in each], len(each) - (len(each) > 2)
     held, lost = outcomes.count("holds"), outcomes.count("does not hold")
     outcome = "holds" if held >= enough else "does not hold" if len(each) - lost < enough else "not decided"
-    return Claim(text, outcome, "; ".join(f"{claim.text}: {claim.figures}" for claim in each))
+    counts = f"best in {places.count(0)}, second in {places.count(1)} of {len(places)}"
+    return Claim(text, outcome, "; ".join([counts, *(f"{claim.text}: {claim.figures}" for claim in each)]))
 
 
 def _claims(evidence: Evidence, benchmark: str, curves: Curves) -> list[Claim]:
-    most, shown, figures = min(max(curve) for curve in curves.values()), evidence.shown(benchmark), paper("pass-at-k")
+    most, shown, figures = _most(curves), evidence.shown(benchmark), paper("pass-at-k")
     ends = ", ".join(f"{evidence.label(name)} {value}" for name, value in figures.get(benchmark, {}).items())
     published = f" (paper, {benchmark} at k={figures['most']}: {ends})" if ends else ""
-    first, last = (_best_first(curves, k, RIVALS)[0] for k in (1, most))
+    best, overtaken = f"{shown}: low-confidence has the best pass@1", f"{shown}: it is overtaken as k grows{published}"
+    last = _best_first(curves, most, RIVALS)[0]
     return [
-        _ahead(evidence, curves, 1, "low-confidence", first, f"{shown}: low-confidence has the best pass@1"),
-        _ahead(evidence, curves, most, last, "low-confidence", f"{shown}: it is overtaken as k grows{published}"),
+        all_hold(best, (_ahead(evidence, curves, 1, "low-confidence", rival) for rival in RIVALS)),
+        _ahead(evidence, curves, most, last, "low-confidence", overtaken, chosen=len(RIVALS)),
     ]
+
+
+def _most(curves: Curves) -> int:
+    return min(max(curve) for curve in curves.values())
 
 
 def _best_first(curves: Curves, k: int, methods: Iterable[str]) -> list[str]:
     return sorted(methods, key=lambda name: estimate(curves[name][k]).value or 0.0, reverse=True)
 
 
-def _ahead(evidence: Evidence, curves: Curves, k: int, after: str, before: str, text: str) -> Claim:
+def _ahead(
+    evidence: Evidence, curves: Curves, k: int, after: str, before: str, text: str = "", chosen: int = 1
+) -> Claim:
+    """`chosen`: from how many one of the two was chosen by its figures, for which p is corrected."""
     names = f"{evidence.label(after)} minus {evidence.label(before)} at k={k}"
-    return judge(text, names, mean_difference([compare(curves[before][k], curves[after][k])]))
+    difference = mean_difference([compare(curves[before][k], curves[after][k])])
+    if difference is not None:
+        difference = replace(difference, p=min(1.0, chosen * difference.p))
+    return judge(text, names, difference)
 
 
 EXPERIMENT = Experiment("pass-at-k", "Figure 2", __doc__, parts, findings)

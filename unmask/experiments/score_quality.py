@@ -15,6 +15,7 @@ from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
+from unmask.experiments.timing import circumstances
 from unmask.report.quality import Quality, qualities, quality_plot, quality_table
 from unmask.report.statistics import FEWEST
 from unmask.report.survival import survival_table
@@ -36,7 +37,7 @@ def parts(setup: Setup) -> list[Part]:
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     """By benchmark, every candidate of every search, without its text."""
     model = runner.placement.load(setup.model)
-    measured = {}
+    measured = circumstances(model, runner.placement)
     for part in parts(setup):
         benchmark = task.make(part.task, **runner.allowed(part.task))
         decoding = Decoding(decoder.make(part.methods[0].spec), part.lengths[0])
@@ -54,8 +55,9 @@ def _pack(candidate: Candidate) -> list[Any]:
 
 def findings(evidence: Evidence) -> Findings:
     tables, claims, plots = [], [], []
-    for benchmark, candidates in evidence.measured.items():
-        drawn = [Candidate(*fields, text="", right=right, finished=None) for *fields, right in candidates]
+    for benchmark in [name for name in evidence.measured if name in evidence.setup.tasks]:
+        packed = evidence.measured[benchmark]
+        drawn = [Candidate(*fields, text="", right=right, finished=None) for *fields, right in packed]
         measured = qualities(drawn)
         tables.append(quality_table(measured, f"{evidence.title(benchmark)} · right above wrong, AUC"))
         tables.append(survival_table(drawn, f"{evidence.title(benchmark)} · problems with a right answer, %"))

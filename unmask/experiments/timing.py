@@ -1,4 +1,4 @@
-"""Seconds of decoders, and the machine they were taken on."""
+"""Seconds of decoders, and the machine and arithmetic of what was measured."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from unmask.models import Model
+from unmask.runs.placement import Placement
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -18,7 +19,8 @@ def seconds_of(work: Callable[[], object]) -> float:
     return round(time.perf_counter() - start, 5)
 
 
-def machine(model: Model) -> dict[str, Any]:
-    device = model.denoiser.device
+def circumstances(model: Model, placement: Placement) -> dict[str, Any]:
+    device, dtype = model.denoiser.device, str(model.denoiser.dtype).removeprefix("torch.")
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-    return {"device": device.type, "name": name, "torch": torch.__version__, "threads": torch.get_num_threads()}
+    here = {"device": device.type, "name": name, "torch": torch.__version__, "threads": torch.get_num_threads()}
+    return {"machine": here | {"dtype": dtype}, "precision": placement.precision}

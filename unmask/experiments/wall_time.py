@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from math import floor, log10
 from statistics import fmean, stdev
 from typing import Any
 
@@ -20,7 +21,7 @@ from unmask.experiments.methods import Method, Part
 from unmask.experiments.paper import paper
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
-from unmask.experiments.timing import machine, seconds_of
+from unmask.experiments.timing import circumstances, seconds_of
 from unmask.models import Model
 from unmask.report.plots import Plot, Point
 from unmask.report.statistics import Estimate
@@ -64,7 +65,7 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
                 spent = seconds_of(partial(turn, prompt))
                 if number:
                     seconds[name].setdefault(str(length), []).append(spent)
-    return {"seconds": seconds, "machine": machine(model), "precision": runner.placement.precision}
+    return {"seconds": seconds, **circumstances(model, runner.placement)}
 
 
 def _turn(model: Model, method: Method, length: int) -> Callable[[EncodedPrompt], object]:
@@ -129,7 +130,9 @@ def _at_most(text: str, bound: float, seconds: Seconds, before: str) -> Claim:
 
 
 def _spread(times: list[float]) -> str:
-    return f"{fmean(times):.3g} ± {_error(times):.2g}"
+    error = _error(times)
+    digits = max(2, -floor(log10(error))) if error else 2
+    return f"{fmean(times):.{digits}f} ± {error:.{digits}f}"
 
 
 def _error(times: list[float]) -> float:

@@ -91,7 +91,7 @@ def quality_table(measured: Sequence[Quality], title: str = "right above wrong")
     for score in dict.fromkeys(each.score for each in measured):
         figures = [_figure(by_place[score, block].auc) for block in blocks]
         body.append((score, *figures, _figure(by_place[score, None].lead, signed=True)))
-    head = ("likelihood", *map(_name, blocks), f"all − {BASELINE}")
+    head = ("likelihood", *map(_name, blocks), f"all blocks, minus {BASELINE}")
     return Table.of("quality", title, head, body, _notes(measured))
 
 
@@ -122,7 +122,8 @@ def _figure(auc: Estimate, signed: bool = False) -> str:
     if auc.value is None:
         return MISSING
     error = "" if auc.error is None else f" ± {auc.error:.3f}"
-    text = f"{auc.value:+.3f}" if signed else f"{auc.value:.3f}"
+    value = round(auc.value, 3) + 0.0  # without the sign of a zero
+    text = f"{value:+.3f}" if signed else f"{value:.3f}"
     return text.replace("-", "−") + error
 
 

@@ -115,8 +115,9 @@ class Updates:
 class AsyncEngine:
     """Decodes many requests together. Every answer is what `unmask.generate` gives for the same arguments.
 
-    `model` is a model, its name, or a list of models that are copies on several devices. A request begins at the next
-    step of those that are being decoded, waits where `limits` say so, and is given up when its task is cancelled.
+    `model` is a model, its name, or a list of models that are copies on several devices. A request begins within
+    a few steps of those that are being decoded, waits where `limits` say so, and is given up when its task is
+    cancelled.
     """
 
     def __init__(

@@ -15,8 +15,8 @@ from unmask.models import Model
 from unmask.serve.cohort import settings_of
 from unmask.serve.ticket import Ticket
 
-PART = 8  # a cohort begins when it is at least the eighth part of the requests that are decoded with its settings,
-PATIENCE = 8  # or when its first request has waited for so many forwards
+PART = 8  # nobody waits any longer in a group that is at least this part of those being decoded with its settings
+PATIENCE = 8  # forwards that a group waits at most
 
 
 @dataclass
