@@ -18,7 +18,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """The tail of a refusal: the closest right word when there is one, else all of them."""
     options = sorted(known)
     folded = {option.casefold(): option for option in options}
-    close = get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    close = get_close_matches(name.casefold(), folded, n=1, cutoff=0.51)
     if close:
         return f"did you mean {folded[close[0]]!r}?"
     return f"known: {', '.join(options)}" if options else "there is none"

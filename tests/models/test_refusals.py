@@ -215,7 +215,7 @@ def test_free_memory_is_plausible() -> None:
 
 
 def test_unknown_devices_and_dtypes(llada: Path) -> None:
-    refused(lambda: load_folder(llada, device="gpu"), "unknown device 'gpu'", "did you mean 'cpu'?")
+    refused(lambda: load_folder(llada, device="gpu"), "unknown device 'gpu'", "did you mean 'cuda'?")
     refused(lambda: load_folder(llada, dtype="bf16"), "dtype 'bf16'", "did you mean 'bfloat16'?")
     refused(lambda: load_folder(llada, dtype=torch.int8), "dtype 'int8'")
     refused(lambda: load_folder(llada, device="xpu:9"), "device 'xpu:9' is not available", "'cpu'")

@@ -2,7 +2,10 @@
 
 import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -143,7 +146,17 @@ def _show_plan(experiments: list[Experiment], setup: Setup, device: str, prompts
     head += ("seeds", "problems", "draws", "rows", "time")
     title = f"{len(cells)} cells, {total['rows']:,} rows, about {duration(total['hours'])} of one {device} device"
     note = "An upper bound: identical rows of a problem are computed once."
-    formats.terminal([Table.of("timing", title, head, list(map(_planned, cells)), [note])])
+    tables = [Table.of("timing", title, head, list(map(_planned, cells)), [note])]
+    if len(experiments) > 1:
+        tables.append(Table.of("timing", title, ("experiment", "cells", "rows", "time"), list(_by_experiment(cells))))
+    formats.terminal(tables)
+
+
+def _by_experiment(cells: list[PlannedCell]) -> Iterator[tuple[str, ...]]:
+    for name, group in groupby(cells, attrgetter("experiment")):
+        every = list(group)
+        total = totals(every)
+        yield name, f"{len(every):,}", f"{total['rows']:,}", duration(total["hours"])
 
 
 def _planned(cell: PlannedCell) -> tuple[str, ...]:

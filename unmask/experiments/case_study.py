@@ -68,7 +68,7 @@ def findings(evidence: Evidence) -> Findings:
         body.append((evidence.label(name), " / ".join(output["text"].split("\n")), f"{sum(rights)} of {len(rights)}"))
     dtype = search.header["dtype"]
     head = ("method", "writes under seed 0", "seeds that are right")
-    table = Table.of("accuracy", f"{NUMBERS} → {TARGET} · {dtype}", head, body)
+    table = Table.of("accuracy", f"{NUMBERS} → {TARGET} · L={evidence.parts[0].lengths[0]} · {dtype}", head, body)
     picture = {"case-study": lambda kind: tree_image(tree, kind)}
     return Findings([table], [judge_seeds(measured, dtype)], [], picture, describe(tree, WIDTH))
 

@@ -45,7 +45,8 @@ def named_device(device: str | torch.device) -> torch.device:
     try:
         chosen = torch.device(device)
     except RuntimeError:
-        raise UnmaskError(f"unknown device {str(device)!r}: {nearest(str(device), ('cpu', 'cuda', 'mps'))}") from None
+        instead = "did you mean 'cuda'?" if device == "gpu" else nearest(str(device), ("cpu", "cuda", "mps"))
+        raise UnmaskError(f"unknown device {str(device)!r}: {instead}") from None
     if chosen.type == "meta":
         raise UnmaskError("unknown device 'meta': it holds no numbers; known: cpu, cuda, mps")
     return chosen

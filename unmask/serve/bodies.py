@@ -10,9 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from unmask.core import Decoder, decoder
 from unmask.errors import UnmaskError
 from unmask.runs.decoding import heated
+from unmask.serve.refusals import BadBodyError
 from unmask.serve.request import Grammar
 
 # Settings of OpenAI's interface that decoders here do not have, with the values that mean nothing.
+INSTEAD = {"top_p": "it is a setting of the decoder `dream`, such as dream(top-p=0.9); leave it out"}
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "top_p": (1,),
     "frequency_penalty": (0,),
@@ -137,8 +139,12 @@ class Completion(Settings):
     metadata: Any = None
 
     @property
+    def length_name(self) -> str:
+        return "max_tokens"
+
+    @property
     def length(self) -> int | None:
-        return self.max_tokens
+        return getattr(self, self.length_name)
 
     @property
     def wants_logprobs(self) -> bool:
@@ -149,9 +155,8 @@ class Completion(Settings):
         for name, values in NEUTRAL.items():
             value = getattr(self, name, None)
             if value is not None and not any(value == same and _is_bool(value) == _is_bool(same) for same in values):
-                raise UnmaskError(
-                    f"{name}={value!r} cannot be honoured: decoders here have no such setting; leave it out"
-                )
+                instead = INSTEAD.get(name, "decoders here have no such setting; leave it out")
+                raise BadBodyError(f"{name}={value!r} cannot be honoured: {instead}", name)
         if self.stream_options is not None and not self.stream:
             raise UnmaskError("stream_options is for streams: set stream=true or leave it out")
         if self.stream_mode != "committed" and not self.stream:
@@ -197,8 +202,8 @@ class ChatCompletion(Completion):
     modalities: Any = None
 
     @property
-    def length(self) -> int | None:
-        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+    def length_name(self) -> str:
+        return "max_tokens" if self.max_completion_tokens is None else "max_completion_tokens"
 
     @property
     def wants_logprobs(self) -> bool:

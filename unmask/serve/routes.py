@@ -178,6 +178,9 @@ class Routes:
         self, body: Completion, call: Call, prompt: Any, template: str | None, length: int | None, suffix: str = ""
     ) -> Response:
         engine = self._engine(body.model)
+        if length is not None and length > (most := engine.limits.max_length):
+            sentence = f"{body.length_name}={length} is above this server's limit: choose at most {most}"
+            raise BadBodyError(sentence, body.length_name)
         show = ("drafts" if body.stream_mode == "denoise" else "text") if body.stream else None
         grammar = body.response_format.grammar() if body.response_format else None
         request = await asyncio.to_thread(  # tokenizers and grammars may take their time

@@ -84,7 +84,7 @@ class TicketQueue:
     def put(self, ticket: Ticket) -> None:
         with self.changed:
             if self.closed:
-                raise ClosingError("the server is shutting down: try another one, or later")
+                raise ClosingError("the engine is shutting down: try another one, or later")
             if (waiting := len(self)) >= self.most:
                 seconds = min(60, max(1, round(waiting / self.running * self._seconds)))
                 raise BusyError(f"{waiting} requests are waiting already: try again in {seconds} s", seconds)
@@ -131,5 +131,5 @@ class TicketQueue:
         with self.changed:
             self.closed = True
             while ticket := self.take():
-                ticket.post(ClosingError("the server is shutting down: try another one, or later"))
+                ticket.post(ClosingError("the engine is shutting down: try another one, or later"))
             self.changed.notify_all()
