@@ -92,6 +92,12 @@ def test_nfe_scaling_compares_at_matched_compute():
     assert ours == ["does not hold"] * 5
 
 
+def test_beams_that_gain_only_at_first_do_not_improve_steadily():
+    plateau = {f"ots-{k}": min(0.2 + 0.25 * k, 0.9) for k in range(1, 7)}
+    votes = {"ar": 0.3, "random": 0.3, "low-confidence": 0.3}
+    assert outcomes("nfe-scaling", plateau | votes)["OTS improves steadily over all K"] == "not decided"
+
+
 def test_llada_1_5_is_judged_by_its_own_gains():
     claims = outcomes("table-1", {}, model="GSAI-ML/LLaDA-1.5", benchmarks=("Countdown",))
     assert "OTS is above low-confidence on countdown (paper, Countdown: +8.2)" in claims

@@ -136,6 +136,15 @@ def test_the_plan_for_an_8b_model_needs_neither_model_nor_data(monkeypatch, caps
     assert out.startswith("160 cells, ")
 
 
+def test_a_long_plan_ends_with_a_line_per_experiment(monkeypatch, capsys):
+    code, out, _ = run(monkeypatch, capsys, "wall-time", "case-study", "--device", "cpu", "--plan")
+    assert code == 0
+    assert [line.split()[:3] for line in out.split("\n\n")[1].splitlines()[3:]] == [
+        ["wall-time", "16", "81,920"],
+        ["case-study", "2", "6,144"],
+    ]
+
+
 @pytest.mark.slow
 def test_a_dry_run_in_the_published_format_goes_through_every_benchmark(
     data: Path,  # noqa: F811

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from tools.join_results import joined
 from unmask.experiments.archive import read_packed
 from unmask.experiments.evidence import Evidence
-from unmask.runs.record import Name
+from unmask.report.sources import planned_records
+from unmask.runs.record import Cell, Name
 
 RESULTS = Path(__file__).parents[2] / "docs" / "data" / "results"
 SHARED = "countdown"  # the part of Table 2 whose search is also a cell of `first-cell`
@@ -36,6 +38,9 @@ def test_two_halves_are_the_whole(whole: Evidence):
     assert list(together.runs) == names
     assert all(together.runs[name].records == whole.runs[name].records for name in names)
     assert all(together.runs[name].spec == whole.runs[name].spec for name in names)
+    for run in together.runs.values():
+        counts = Counter(Cell(record.model, record.task, record.decoder, record.length) for record in run.records)
+        assert planned_records(run) == counts
 
 
 def test_a_cell_that_another_experiment_ran_counts_too(whole: Evidence):
