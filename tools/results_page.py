@@ -32,9 +32,10 @@ the paper's Table 1. Settings were chosen on validation problems, never on these
 
 ![Table 1 here: Order-Token Search minus each other method](results/table-1.svg)
 
-Accuracy is in percent ± its standard error over problems; **best**, <u>second</u>; rows are the paper's NFE ÷ L. A
-claim *holds* or *does not hold* if a two-sided paired test says so at 5 %; otherwise it is *not decided*. No test is
-corrected for the number of tests unless its table says so. [How to run them](reproduce.md)."""
+Accuracy is in percent ± its standard error over problems; **best**, <u>second</u> where all rows have the same
+problems; rows are the paper's NFE ÷ L. A claim *holds* or *does not hold* if a two-sided paired test says so at 5 %;
+otherwise it is *not decided*. No test is corrected for the number of tests unless its figures say so. [How to run
+them](reproduce.md)."""
 
 
 def pages(docs: Path) -> dict[str, bytes]:
