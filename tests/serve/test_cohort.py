@@ -211,7 +211,8 @@ def test_one_that_waits_for_others_is_told_when_the_server_stops(model):
     batcher, every, _ = busy(model, 3 * PART)
     late = ask(model, "x", decoder="ar", length=3 * PATIENCE)
     start(batcher, late)
-    batcher.stop(UnmaskError("stopped"))
+    with torch.inference_mode():
+        batcher.stop(UnmaskError("stopped"))
     assert [str(asked.events[-1]) for asked in every + late] == ["stopped"] * (3 * PART + 1)
     assert not len(batcher)
 
