@@ -101,6 +101,14 @@ def test_settings_are_made_from_the_registry(playground):
     assert answers(page) == [expected("adaptive(sure=0.5, rule=factor)")]
 
 
+def test_a_run_that_ends_before_anything_is_drawn_is_done(playground):
+    page = playground.page
+    page.evaluate("window.requestAnimationFrame = () => 1")
+    choose(page, "low-confidence(steps=4)", "")
+    run(page)
+    assert answers(page) == [expected("low-confidence(steps=4)")]
+
+
 def test_a_race_is_stopped(playground, served):
     page = playground.page
     ask(page, length="512")

@@ -93,17 +93,20 @@ class Playground {
     this.stopping = stopping;
     const race = (this.race = new Race(specs, (viewer) => this.show(viewer)));
     this.begin();
+    let trouble = null;
     try {
       const key = byId("key").value, report = (index) => (event, data) => race.take(index, event, data);
       await Promise.all(specs.map((spec, index) => follow(this.body(spec), key, stopping.signal, report(index))));
-      if (this.race === race) this.say("Done.");
     } catch (error) {
-      if (this.race === race) this.trouble(error, stopping);
-      stopping.abort(); // the others of a race that lost one
-    } finally {
-      race.rest();
-      if (this.race === race) this.finished(race);
+      trouble = error;
     }
+    race.rest(); // a short run may end before anything was drawn
+    if (this.race === race) {
+      if (trouble) this.trouble(trouble, stopping);
+      else this.say("Done.");
+      this.finished(race);
+    }
+    if (trouble) stopping.abort(); // the others of a race that lost one
   }
 
   begin() {
