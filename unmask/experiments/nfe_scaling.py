@@ -125,8 +125,7 @@ def _steady(beams: dict[int, Result]) -> Claim:
     down = sum(step.outcome == "does not hold" for step in steps)
     half, most = sorted(beams)[len(beams) // 2 - 1], max(beams)
     late = judge("", f"K={most} minus K={half}", mean_difference([compare(beams[half].right, beams[most].right)]))
-    undecided = trend.outcome == "holds" and late.outcome == "not decided"
-    outcome = "does not hold" if down else "not decided" if undecided else trend.outcome
+    outcome = "does not hold" if down else late.outcome if trend.outcome == "holds" else trend.outcome
     figures = [shown, trend.figures, late.figures, f"{down} of {len(steps)} steps significantly down"]
     return Claim(text, outcome, "; ".join(figures))
 
