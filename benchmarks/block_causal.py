@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from unmask.bench.benchmark_run import BenchmarkRun
 from unmask.bench.cases import Plan, Sizes
+from unmask.bench.run import BenchmarkRun
 from unmask.bench.subject import Subject
-from unmask.models.memory import format_bytes
+from unmask.models.devices import format_bytes
 
 SHAPES = ("dream-reasoner", "llada2")
 CONTENDERS = ("plain-path", "path-exact", "ots-exact")

@@ -25,11 +25,11 @@ from torch import Tensor
 
 from unmask.bench.measurement import Measurement, measure
 from unmask.core import Canvas
+from unmask.models.checkpoints.random_weights import random_folder, random_shape
+from unmask.models.devices import format_bytes
 from unmask.models.load import load_folder
-from unmask.models.memory import format_bytes
-from unmask.models.network import Network
-from unmask.models.random_weights import random_folder, random_shape
-from unmask.models.transformer import Transformer
+from unmask.models.network.network import Network
+from unmask.models.network.transformer import Transformer
 
 
 class HostMemory:

@@ -22,10 +22,10 @@ import time
 from collections import Counter
 
 import unmask
-from unmask.models.memory import proc_bytes
-from unmask.runs.placement import Placement
-from unmask.serve.limits import RequestLimits
-from unmask.serve.watcher import Watcher
+from unmask.models.devices import proc_bytes
+from unmask.runs.settings import Placement
+from unmask.serve.request import RequestLimits
+from unmask.serve.stream import Watcher
 from unmask.tasks import task
 
 

@@ -17,7 +17,7 @@ import unmask.decoders  # noqa: F401
 from unmask.core import decoder
 from unmask.models.load import load
 from unmask.tasks import task
-from unmask.training.evaluate import tally
+from unmask.training.make import tally
 
 TASKS = "countdown@64 countdown(level=4)@64 sudoku@64 mini-gsm@64 mini-math@96 mini-code@96"
 DECODERS = "low-confidence;ots"

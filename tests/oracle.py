@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.decoders import plain_sure
-from unmask import plain
+from unmask.bench import reference_loops as plain
 from unmask.core import Canvas, Decoder, Denoiser, decoder
 from unmask.policies.likelihood import Likelihood, likelihood
 

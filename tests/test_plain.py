@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.oracle import forward_of
-from unmask import plain
+from unmask.bench import reference_loops as plain
 from unmask.core import Schedule
 from unmask.errors import UnmaskError
 from unmask.models.load import load
@@ -15,7 +15,7 @@ from unmask.models.load import load
 def test_it_imports_nothing_that_it_is_the_oracle_of():
     ours = {value.__module__ for value in vars(plain).values() if hasattr(value, "__module__")}
     ours = {name for name in ours if name.startswith("unmask.")}
-    assert ours == {"unmask.plain", "unmask.errors", "unmask.core.noise"}
+    assert ours == {"unmask.bench.reference_loops", "unmask.errors", "unmask.core.noise"}
 
 
 def test_its_schedule_is_the_cores_for_every_size_that_fits():

@@ -18,12 +18,12 @@ from typing import Any
 
 from unmask.experiments import EXPERIMENTS
 from unmask.experiments.archive import packed, read_packed
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.methods import Part
+from unmask.experiments.results import Evidence
 from unmask.report.gather import grouped
-from unmask.runs.compact import write_lines
+from unmask.runs.grid import meaning
+from unmask.runs.pack import write_lines
 from unmask.runs.record import Record
-from unmask.runs.short_spec import meaning
 from unmask.runs.store import Run
 from unmask.tasks import task
 

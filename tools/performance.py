@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from unmask.bench import display
+from unmask.bench import report as display
 from unmask.bench.contenders import CONTENDERS
-from unmask.bench.display import Results
+from unmask.bench.report import Results
 from unmask.errors import UnmaskError
 from unmask.report.formats import table_markdown
 

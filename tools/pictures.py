@@ -15,9 +15,9 @@ from typing import Any
 import unmask
 from unmask.experiments import frontier
 from unmask.experiments.archive import read_packed
-from unmask.report.figures import render
+from unmask.report.plots import render
 from unmask.tasks import Problem
-from unmask.tasks.countdown import Countdown
+from unmask.tasks.generated.countdown import Countdown
 
 FOLDER = "pictures"
 RECORDS = Path("data/results/frontier.jsonl.gz")

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import unmask
-from unmask import compat
 from unmask.cli.app import HELP, whole
-from unmask.cli.list import KINDS, LISTS
-from unmask.cli.listing import entries
+from unmask.cli.list import KINDS, LISTS, entries
 from unmask.core import decoder
-from unmask.entries import describe_entry, field_comments
+from unmask.describe import describe_entry, field_comments
+from unmask.integrations import compat
 from unmask.policies.likelihood import likelihood
 from unmask.registry import Registry
 from unmask.runs.scoring import way
@@ -32,7 +31,7 @@ def pages() -> dict[str, str]:
 def api_page() -> str:
     text = [NOTE, "# From Python\n", "Everything below is an attribute of `unmask`, imported on first use.\n"]
     named = [(f"unmask.{name}", getattr(unmask, name)) for name in unmask.__all__ if name != "__version__"]
-    for name, thing in [*named, ("unmask.compat.generate", compat.generate)]:
+    for name, thing in [*named, ("unmask.integrations.compat.generate", compat.generate)]:
         text.append(f"## `{name}`\n")
         if inspect.isclass(thing):
             text.append(_class(thing))

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from unmask.experiments import EXPERIMENTS, Experiment
 from unmask.experiments.archive import read_packed
-from unmask.experiments.circumstances import settings_run
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import SIGNS, Findings
+from unmask.experiments.results import Evidence, settings_run
 from unmask.report.formats import escape, table_markdown
 
 RECORDS, PAGE, FIGURES = Path("data/results"), "results.md", "results"

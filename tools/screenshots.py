@@ -21,9 +21,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import unmask
 from unmask.cli.demo import PATH, SEARCH, TASK, traced
+from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.metrics import Metrics
-from unmask.serve.routes import make_app
+from unmask.serve.operations import Metrics
 from unmask.view.trace_page import trace_page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "view"

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from unmask.errors import UnmaskError as UnmaskError
     from unmask.models import Model as Model
     from unmask.models.hf import wrap as wrap
-    from unmask.runs.decoding import Decoding as Decoding
     from unmask.runs.output import Output as Output
     from unmask.runs.scoring import Scored as Scored
+    from unmask.runs.settings import Decoding as Decoding
     from unmask.runs.trace import Trace as Trace
     from unmask.serve.engine import AsyncEngine as AsyncEngine
 
 # Names that need torch are imported on first use, so that importing unmask is cheap.
 _HOMES = {
     "AsyncEngine": "unmask.serve.engine",
-    "Decoding": "unmask.runs.decoding",
+    "Decoding": "unmask.runs.settings",
     "Model": "unmask.models",
     "Moment": "unmask.api",
     "Output": "unmask.runs.output",

@@ -14,17 +14,14 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask.core import Frame, Watch
 from unmask.errors import UnmaskError, keywords_checked, nearest
 from unmask.models import Messages, Model
-from unmask.policies.way import Way
-from unmask.runs.answers import Errors, in_batches, read_prompts
-from unmask.runs.bounds import check_max_rows
-from unmask.runs.decoding import Decoding, DecodingOptions, decoder_with
+from unmask.policies.scoring import Way
 from unmask.runs.files import check_writable
-from unmask.runs.generation import Generation
+from unmask.runs.generation import Errors, Generation, in_batches, read_prompts
 from unmask.runs.output import Output
-from unmask.runs.placement import Placement
-from unmask.runs.prompt import EncodedPrompt, OnePrompt, is_one, plain_prompt
+from unmask.runs.progress import Progress
+from unmask.runs.prompts import EncodedPrompt, OnePrompt, is_one, plain_prompt
 from unmask.runs.scoring import WAY, OneText, Scored, Scoring, make_way, read_pair
-from unmask.runs.telling import Progress
+from unmask.runs.settings import Decoding, DecodingOptions, Placement, check_max_rows, decoder_with
 
 BATCH = 16  # prompts decoded together
 LENGTHS = ("max_new_tokens", "max_tokens", "gen_length")  # of other libraries

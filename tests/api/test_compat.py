@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 import unmask
-from unmask import plain
-from unmask.compat import generate
+from unmask.bench import reference_loops as plain
 from unmask.errors import UnmaskError
-from unmask.models.transformer import Transformer
+from unmask.integrations.compat import generate
+from unmask.models.network.transformer import Transformer
 
 MASK = 32
 
@@ -101,8 +101,8 @@ def test_keeping_tokens_back_is_the_published_flag_at_temperature_0_and_works_ab
     prompts = [torch.tensor([[first, 1, 4]]) for first in range(6)]
     free = [generate(module, prompt, **settings)[0, 3:] for prompt in prompts]
     eos, eot = torch.cat(free).bincount().topk(2).indices.tolist()  # so that there is something to keep back
-    monkeypatch.setattr("unmask.compat.EOS", eos)
-    monkeypatch.setattr("unmask.compat.EOT", eot)
+    monkeypatch.setattr("unmask.integrations.compat.EOS", eos)
+    monkeypatch.setattr("unmask.integrations.compat.EOT", eot)
     held = [generate(module, prompt, confidence_eos_eot_inf=True, **settings)[0] for prompt in prompts]
     for prompt, out in zip(prompts, held, strict=True):
         assert out.tolist() == published(module, prompt, 16, 16, 16, late=(eos, eot))

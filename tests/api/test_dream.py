@@ -10,10 +10,10 @@ import torch
 import unmask
 from tests.api.plain_dream import dream
 from tests.api.test_compat import MASK, Module
-from unmask.compat import DiffusionOutput, diffusion_generate, generate
 from unmask.decoders.dream import Dream, quotas
 from unmask.errors import UnmaskError
-from unmask.models.random_weights import random_folder
+from unmask.integrations.compat import DiffusionOutput, diffusion_generate, generate
+from unmask.models.checkpoints.random_weights import random_folder
 
 ALGORITHMS = ("origin", "maskgit_plus", "topk_margin", "entropy")
 PROMPTS = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
@@ -81,7 +81,7 @@ def test_the_history_has_every_step_and_ends_with_the_answer(module: Module):
 
 
 def test_a_missing_top_k_is_spoken_of_once(module: Module, caplog: pytest.LogCaptureFixture):
-    unmask.compat._say_top_k.cache_clear()
+    unmask.integrations.compat._say_top_k.cache_clear()
     for _ in range(2):
         diffusion_generate(module, PROMPTS, max_length=9, steps=2, mask_token_id=MASK)
     assert [record.getMessage().count("top_k=50") for record in caplog.records] == [2]
@@ -111,7 +111,7 @@ def test_end_of_text_alone_is_forbidden_by_logits_eos_inf(tmp_path):
     """A checkpoint in LLaDA's format has two ends; the end of a turn stays allowed."""
     random_folder(tmp_path / "model", "llada", dtype=torch.float32)
     model = unmask.load(str(tmp_path / "model"))
-    never, late = unmask.compat._ends(model)
+    never, late = unmask.integrations.compat._ends(model)
     assert len(late) == 2
     assert [model.text.decode([end]) for end in never] == ["<|endoftext|>"]
     out = generate(model, torch.tensor([[1, 2]]), steps=2, gen_length=4, block_length=4, logits_eos_inf=True)

@@ -10,7 +10,7 @@ import torch
 import unmask
 from unmask.core import Canvas, decode, decoder
 from unmask.decoders import LowConfidence
-from unmask.models.guidance import Guided
+from unmask.models.wrappers import Guided
 
 CHAIN = "toy-chain(seed=1)"
 

@@ -16,11 +16,11 @@ import unmask
 from tests.models.test_exact_cache import network_of
 from tests.models.test_wrap import SIZES, Reader
 from tests.oracle import forward_of
-from unmask import plain
+from unmask.bench import reference_loops as plain
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.models.family import family
-from unmask.models.random_weights import random_folder
+from unmask.models.checkpoints.random_weights import random_folder
+from unmask.models.families.family import family
 from unmask.models.toy import Joint, Letters
 
 ORDERS = ("confidence", "margin", "entropy", "left-to-right")

@@ -12,15 +12,15 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from unmask.bench.analysis import SAVINGS, power, ratio, spread
-from unmask.bench.benchmark_run import BenchmarkRun
 from unmask.bench.cases import Plan, Sizes, read_sweep
 from unmask.bench.contenders import CONTENDERS, choose, fitting
 from unmask.bench.measurement import Measurement
+from unmask.bench.report import SAVINGS, power, ratio, spread
+from unmask.bench.run import BenchmarkRun
 from unmask.bench.subject import Subject
 from unmask.errors import UnmaskError
 from unmask.models import load
-from unmask.models.random_weights import random_denoiser, random_shape, shape_names
+from unmask.models.checkpoints.random_weights import random_denoiser, random_shape, shape_names
 
 CPU = torch.device("cpu")
 USUAL = fitting(choose((), CPU), block_causal=False)
@@ -161,7 +161,7 @@ def test_a_contender_that_fails_is_named_and_the_others_go_on(subject: Subject, 
         raise RuntimeError("no kernel for this\nand a long story")
 
     broken = {**CONTENDERS, "path": CONTENDERS["path"].__class__("broken", "exact", fail)}  # type: ignore[arg-type]
-    monkeypatch.setattr("unmask.bench.benchmark_run.CONTENDERS", broken)
+    monkeypatch.setattr("unmask.bench.run.CONTENDERS", broken)
     results = BenchmarkRun(Plan(SMALL, ("path", "ots"), repeat=1), subject).run()
     assert trial(results, "path")["error"] == "RuntimeError: no kernel for this"
     assert trial(results, "ots")["seconds"]["n"] == 1
@@ -186,7 +186,7 @@ def test_without_the_embedded_model_threshold_writing_is_left_out(subject: Subje
     def fail(*_: object) -> None:
         raise RuntimeError("lost")
 
-    monkeypatch.setattr("unmask.bench.benchmark_run.observe", fail)
+    monkeypatch.setattr("unmask.bench.run.observe", fail)
     shown: list[str] = []
     results = BenchmarkRun(Plan(SMALL, ("ots-cached", "ots-cached-threshold"), repeat=1), subject, shown.append).run()
     assert [trial["name"] for trial in results["trials"]] == ["ots-cached"]
@@ -250,7 +250,7 @@ def test_bad_input_is_refused_with_a_sentence(refused, sentence: str):
 
 
 def test_a_shape_that_does_not_fit_in_memory_is_refused_early(monkeypatch):
-    monkeypatch.setattr("unmask.models.memory.free", lambda device: 10**9)
+    monkeypatch.setattr("unmask.models.devices.free", lambda device: 10**9)
     with pytest.raises(UnmaskError, match=r"llada-8b needs about .* GB"):
         random_denoiser("llada-8b", "cpu", "float32")
     assert "llada-8b" in shape_names()

@@ -8,8 +8,7 @@ from itertools import islice
 import pytest
 from rich.console import Console
 
-from unmask.cli.demo import DECODERS, TASK
-from unmask.cli.demo_screen import show
+from unmask.cli.demo import DECODERS, TASK, show
 
 PROBLEMS = list(islice(TASK.problems(), 2))
 COSTS = dict(zip(DECODERS.values(), ((32, 32), (160, 76), (106, 106)), strict=True))

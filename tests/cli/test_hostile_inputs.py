@@ -16,7 +16,7 @@ import pytest
 import unmask
 from tests.report.examples import record, write_run
 from unmask.cli import main
-from unmask.runs.head import write_head
+from unmask.runs.header import write_head
 from unmask.tasks.data import VARIABLE
 
 TABLE = Path(__file__).with_name("hostile_inputs.txt").read_text(encoding="utf-8")

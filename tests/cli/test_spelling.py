@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from unmask.spelling import ERRORS, spell
+from unmask.ascii_output import ERRORS, spell
 
 
 def test_signs_are_words_where_a_stream_takes_ascii_alone(monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ import torch
 
 import unmask.decoders  # noqa: F401  registers
 from unmask.core import Beliefs, Canvas, Denoiser, Frame, Kept, Meter, Rows, Session, Wrapper, decode, decoder
-from unmask.core.kept import distinct
+from unmask.core.cache import distinct
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models.load import load

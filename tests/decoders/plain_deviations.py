@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tests.decoders.plain_repair import judged
-from unmask import plain
-from unmask.plain import Forward, Likelihood
+from unmask.bench import reference_loops as plain
+from unmask.bench.reference_loops import Forward, Likelihood
 
 HURRY = 1.25
 

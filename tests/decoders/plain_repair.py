@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from unmask import plain
-from unmask.plain import Forward, Likelihood
+from unmask.bench import reference_loops as plain
+from unmask.bench.reference_loops import Forward, Likelihood
 
 
 def judged(forward: Forward, x: Tensor, slots: Tensor, likelihood: Likelihood, mask_id: int) -> Tensor:

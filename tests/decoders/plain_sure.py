@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from unmask import plain
-from unmask.plain import Beam, Forward, Likelihood, Search
+from unmask.bench import reference_loops as plain
+from unmask.bench.reference_loops import Beam, Forward, Likelihood, Search
 
 
 def search(

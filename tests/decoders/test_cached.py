@@ -12,14 +12,12 @@ from tests.decoders.examples import first_fast, specs
 from tests.decoders.test_laws import LENGTH, PROMPTS, texts
 from tests.models.test_cache import frozen, kept_columns
 from unmask.core import Beliefs, Canvas, Decoded, Denoiser, Kept, Rows, decode, decoder
-from unmask.core.kept import distinct
-from unmask.models.cache import Store, cached, read_cache
-from unmask.models.early_end import EarlyEnd
-from unmask.models.graphs import Graphs
-from unmask.models.guidance import Guided
+from unmask.core.cache import distinct
 from unmask.models.load import load
-from unmask.models.network import Network
-from unmask.models.suppress import Suppressed
+from unmask.models.network.cuda_graphs import Graphs
+from unmask.models.network.kv_cache import Store, cached, read_cache
+from unmask.models.network.network import Network
+from unmask.models.wrappers import EarlyEnd, Guided, Suppressed
 
 KEEPS = ["prefix", "dual", "dual(refresh=2)"]
 NETWORK = load("toy-transformer(letters=12, width=16, layers=2)").denoiser
@@ -210,7 +208,7 @@ def repeatable(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
 @pytest.fixture
 def replayed(monkeypatch: pytest.MonkeyPatch) -> Network:
     """A network whose held steps go through graphs, metered as on a GPU: not every call looks for equal rows."""
-    monkeypatch.setattr("unmask.core.meter.reads_freely", lambda device: False)
+    monkeypatch.setattr("unmask.core.denoiser.reads_freely", lambda device: False)
     assert isinstance(NETWORK, Network)
     made = Network(NETWORK.module, NETWORK.mask_id)
     made.graphs = Graphs(made.module, repeatable)
@@ -234,7 +232,7 @@ def test_copies_are_looked_for_as_long_as_there_are_some(replayed: Network, monk
         looks.append(len(canvas))
         return distinct(canvas, key)
 
-    monkeypatch.setattr("unmask.core.meter.distinct", watched)
+    monkeypatch.setattr("unmask.core.denoiser.distinct", watched)
     monkeypatch.setattr("unmask.core.rows.distinct", watched)
     copies = run("ots(beams=3, block=6, steps=6, temperature=0)", replayed, PROMPTS)
     assert [result.cost.distinct for result in copies] == [6 + 1] * len(PROMPTS)  # steps, and one candidate

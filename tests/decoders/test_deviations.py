@@ -14,8 +14,8 @@ from tests.decoders.plain_deviations import Plain
 from tests.decoders.problems import LOADED, Problems, problems
 from tests.oracle import forward_of, plain_likelihood
 from unmask.core import Canvas, Decoded, Frame, decode, decoder
+from unmask.decoders import search as limit
 from unmask.errors import UnmaskError
-from unmask.policies import limit
 from unmask.policies.likelihood import likelihood
 
 JUDGES = ["interleaved(combs=2)", "leave-out(group=2)", "block"]

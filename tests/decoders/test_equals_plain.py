@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.decoders.problems import Case, paths, searches
 from tests.oracle import ELSEWHERE, PLAIN, forward_of, plain_settings, plainly
-from unmask import plain
+from unmask.bench import reference_loops as plain
 from unmask.core import Branch, Decoder, decode, decoder, stream
 
 

@@ -11,7 +11,7 @@ import torch
 import unmask
 from unmask.core import Canvas, Frame, Rows, decode
 from unmask.models import Model
-from unmask.models.cache import cached
+from unmask.models.network.kv_cache import cached
 from unmask.policies.draft import sample
 
 PROMPTS = [[0, 1, 2], [3], [4, 4, 1, 0, 2]]

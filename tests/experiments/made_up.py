@@ -11,8 +11,8 @@ from typing import Any
 
 from unmask.core import decoder
 from unmask.experiments import find
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.methods import Method, Part
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import TINY, Setup
 from unmask.runs.record import Counts, Measured, Record
 from unmask.runs.store import Run

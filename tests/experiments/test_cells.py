@@ -11,8 +11,8 @@ from tests.tasks.conftest import data  # noqa: F401  a fixture
 from unmask.core import decoder
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, find
-from unmask.experiments.estimate import plan, totals
 from unmask.experiments.methods import TEN, Part, ten
+from unmask.experiments.run import plan, totals
 from unmask.experiments.setup import PROBLEMS, PUBLISHED, TINY, setup_for
 from unmask.tasks import task
 

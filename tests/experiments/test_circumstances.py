@@ -12,7 +12,7 @@ import pytest
 from tests.experiments.made_up import evidence, small
 from unmask.experiments import EXPERIMENTS
 from unmask.experiments.archive import read_packed
-from unmask.experiments.circumstances import settings_run
+from unmask.experiments.results import settings_run
 
 DOCS = Path(__file__).parents[2] / "docs"
 STORED = sorted(path.name.removesuffix(".jsonl.gz") for path in (DOCS / "data" / "results").glob("*.jsonl.gz"))

@@ -11,7 +11,7 @@ import pytest
 
 from unmask.experiments import EXPERIMENTS
 from unmask.experiments.archive import read_packed
-from unmask.experiments.estimate import plan, totals
+from unmask.experiments.run import plan, totals
 from unmask.experiments.setup import PUBLISHED
 
 DOCS = Path(__file__).parents[2] / "docs"

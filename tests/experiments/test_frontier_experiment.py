@@ -9,8 +9,8 @@ from tests.experiments.test_docs import DOCS
 from tools.pictures import QUESTION, TEXTS, WAYS
 from unmask.core import decoder
 from unmask.experiments.archive import read_packed
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.frontier import ABLATION, EXPERIMENT, SEARCH
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import PUBLISHED, TINY, Setup
 from unmask.report.statistics import holm
 

@@ -6,7 +6,7 @@ import pytest
 
 from unmask.core import decoder
 from unmask.experiments import find
-from unmask.experiments.estimate import PlannedCell, plan
+from unmask.experiments.run import PlannedCell, plan
 from unmask.experiments.setup import setup_for
 
 MODELS = ["GSAI-ML/LLaDA-8B-Instruct", "GSAI-ML/LLaDA-1.5"]

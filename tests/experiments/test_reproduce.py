@@ -16,15 +16,14 @@ from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, find
 from unmask.experiments.archive import begin, pack_folder, read, read_packed
-from unmask.experiments.estimate import plan, totals
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Findings
-from unmask.experiments.reproduction import reproduce, write_results
+from unmask.experiments.results import Evidence
+from unmask.experiments.run import plan, reproduce, totals, write_results
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import BENCHMARKS, TINY, Setup, setup_for
-from unmask.models.random_weights import random_folder
+from unmask.models.checkpoints.random_weights import random_folder
 from unmask.runs.engines import Local
-from unmask.runs.placement import Placement
+from unmask.runs.settings import Placement
 
 
 @pytest.fixture(scope="session")

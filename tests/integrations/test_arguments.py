@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from unmask.errors import UnmaskError
-from unmask.integrations.arguments import Wanted, check_whole, read_arguments, read_wanted
-from unmask.integrations.settings import read_settings
+from unmask.integrations.arguments import Wanted, check_whole, read_arguments, read_settings, read_wanted
 
 
 def test_commas_inside_brackets_separate_nothing():

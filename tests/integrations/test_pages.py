@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from unmask.cli import main
-from unmask.integrations.settings import DECODING, PLACEMENT
+from unmask.integrations.arguments import DECODING, PLACEMENT
 
 pytestmark = pytest.mark.slow
 DOCS = Path(__file__).resolve().parents[2] / "docs"

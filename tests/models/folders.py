@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
-from unmask.models.random_weights import random_folder
-from unmask.models.transformer import Shape
+from unmask.models.checkpoints.random_weights import random_folder
+from unmask.models.network.transformer import Shape
 
 FAMILIES = ("llada", "dream")
 

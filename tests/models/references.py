@@ -22,8 +22,8 @@ from transformers import (
 
 from tests.models.folders import published
 from unmask.core import Canvas
-from unmask.models.family import family as families
-from unmask.models.transformer import Shape
+from unmask.models.families.family import family as families
+from unmask.models.network.transformer import Shape
 
 LIBRARY: dict[str, tuple[Any, Any]] = {
     "illada": (LlamaConfig, LlamaForCausalLM),

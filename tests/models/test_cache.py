@@ -13,11 +13,11 @@ import unmask.decoders  # noqa: F401  registers
 from tests.models.folders import FAMILIES, folder_of, some_shape
 from unmask.core import Beliefs, Canvas, Denoiser, Meter, Rows, decode, decoder
 from unmask.errors import UnmaskError
-from unmask.models.cache import cached
-from unmask.models.graphs import Graphs, Window
 from unmask.models.load import load, load_folder
-from unmask.models.network import Network
-from unmask.models.transformer import Transformer
+from unmask.models.network.cuda_graphs import Graphs, Window
+from unmask.models.network.kv_cache import cached
+from unmask.models.network.network import Network
+from unmask.models.network.transformer import Transformer
 
 KEEPS = ["prefix", "dual"]
 LENGTHS = [13, 3, 20, 7]
@@ -233,7 +233,7 @@ def repeatable(run):
 
 
 def test_a_larger_room_begins_its_graphs_anew_and_the_oldest_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("unmask.models.graphs.MOST", 2)
+    monkeypatch.setattr("unmask.models.network.cuda_graphs.MOST", 2)
     network = network_of(tmp_path)
     graphs = Graphs(network.module, repeatable)
     for rows, size in ((2, 1), (4, 1), (4, 2), (4, 3), (1, 1)):

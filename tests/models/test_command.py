@@ -12,8 +12,8 @@ from huggingface_hub import constants
 from tests.models.folders import FAMILIES
 from unmask.api import generate
 from unmask.cli import main
+from unmask.models.checkpoints.random_weights import random_folder
 from unmask.models.load import load_folder
-from unmask.models.random_weights import random_folder
 
 
 @dataclass

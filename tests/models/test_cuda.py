@@ -7,13 +7,12 @@ import torch
 
 import unmask.decoders  # noqa: F401  registers
 from unmask.core import Canvas, decode, decoder
-from unmask.models.block_causal import make_network
-from unmask.models.cache import cached
-from unmask.models.experts import Experts, Mixture
-from unmask.models.graphs import Graphs
+from unmask.models.checkpoints.random_weights import random_denoiser
 from unmask.models.load import compile_layers, load
-from unmask.models.network import Network
-from unmask.models.random_weights import random_denoiser
+from unmask.models.network.cuda_graphs import Graphs
+from unmask.models.network.experts import Experts, Mixture
+from unmask.models.network.kv_cache import cached
+from unmask.models.network.network import Network, make_network
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
 

@@ -13,15 +13,13 @@ from tests.decoders.examples import specs
 from unmask.core import Canvas, Decoded, Denoiser, Rows, Schedule, decode, decoder
 from unmask.core.decoder import fit
 from unmask.errors import UnmaskError
-from unmask.models.block_causal import BlockCausal, make_network
-from unmask.models.cache import cached
-from unmask.models.early_end import EarlyEnd
-from unmask.models.exact_cache import ExactlyCached
-from unmask.models.graphs import Graphs
-from unmask.models.guidance import Guided
-from unmask.models.random_weights import random_denoiser, random_shape
-from unmask.models.suppress import Suppressed
-from unmask.models.transformer import Transformer
+from unmask.models.checkpoints.random_weights import random_denoiser, random_shape
+from unmask.models.network.cuda_graphs import Graphs
+from unmask.models.network.exact_cache import ExactlyCached
+from unmask.models.network.kv_cache import cached
+from unmask.models.network.network import BlockCausal, make_network
+from unmask.models.network.transformer import Transformer
+from unmask.models.wrappers import EarlyEnd, Guided, Suppressed
 
 PROMPTS = [[7, 8, 9], [20] * 8, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]]
 LENGTH = 7
@@ -136,7 +134,7 @@ def repeatable(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
 
 @pytest.mark.parametrize("spec", ["ots(beams=3, temperature=1)", "adaptive(sure=0.2, temperature=1)"])
 def test_graphs_change_nothing(spec: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("unmask.core.meter.reads_freely", lambda device: False)
+    monkeypatch.setattr("unmask.core.denoiser.reads_freely", lambda device: False)
     network = network_of()
     network.graphs = Graphs(network.module, repeatable)
     replayed, plain = run(spec, cached(network), PROMPTS), run(spec, NETWORKS["sdar"], PROMPTS)

@@ -13,16 +13,16 @@ from torch import Tensor
 import unmask.decoders  # noqa: F401  registers them
 from tests.models.folders import folder_of, published
 from tests.models.references import LIBRARY, is_shifted, library_logits, llada2_logits, reference, row_logits
-from unmask import plain
+from unmask.bench import reference_loops as plain
 from unmask.core import Canvas, Denoiser, decode, decoder
 from unmask.errors import UnmaskError
-from unmask.models.cache import cached
-from unmask.models.experts import Experts
-from unmask.models.family import family as families
+from unmask.models.checkpoints.manifest import find_family, read_manifest
+from unmask.models.checkpoints.random_weights import random_denoiser, random_shape
+from unmask.models.families.family import family as families
 from unmask.models.load import load_folder
-from unmask.models.manifest import find_family, read_manifest
-from unmask.models.random_weights import random_denoiser, random_shape
-from unmask.models.transformer import Shape
+from unmask.models.network.experts import Experts
+from unmask.models.network.kv_cache import cached
+from unmask.models.network.transformer import Shape
 
 BLOCK = 4
 NEW = sorted(set(families) - {"llada", "dream"})

@@ -15,18 +15,19 @@ import unmask.decoders  # noqa: F401  registers them
 from tests.models.folders import FAMILIES, folder_of, published, some_shape
 from unmask.core import Canvas, decode, decoder
 from unmask.errors import UnmaskError
-from unmask.models import default_length, manifest, weights
-from unmask.models.checkpoint import save_folder
+from unmask.models import default_length
+from unmask.models.checkpoints import manifest, weights
+from unmask.models.checkpoints.manifest import find_family
+from unmask.models.checkpoints.random_weights import random_denoiser, random_folder, random_shape
+from unmask.models.checkpoints.save import save_folder
+from unmask.models.checkpoints.tokenizer import read_text
+from unmask.models.checkpoints.weights import copy
 from unmask.models.families.dream import Dream
+from unmask.models.families.family import family as families
 from unmask.models.families.llada import LLaDA
-from unmask.models.family import family as families
 from unmask.models.inspection import inspect_checkpoint
 from unmask.models.load import empty, load, load_folder
-from unmask.models.manifest import find_family
-from unmask.models.random_weights import random_denoiser, random_folder, random_shape
-from unmask.models.text import read_text
-from unmask.models.transformer import Shape, Transformer
-from unmask.models.weights import copy
+from unmask.models.network.transformer import Shape, Transformer
 from unmask.registry import Registry
 
 TALK = [{"role": "user", "content": "the thing and an  other, 12+3 héllo 你"}]

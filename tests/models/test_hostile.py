@@ -17,10 +17,10 @@ from safetensors.torch import load_file, save_file
 from tests.models.folders import folder_of
 from unmask.cli import main
 from unmask.errors import UnmaskError
+from unmask.models.checkpoints.tokenizer import read_text
 from unmask.models.inspection import inspect_checkpoint
 from unmask.models.load import load_folder
-from unmask.models.text import read_text
-from unmask.runs.prompt import read_prompt
+from unmask.runs.prompts import read_prompt
 
 INDEX = "model.safetensors.index.json"
 TALK = [{"role": "user", "content": "the"}]

@@ -16,13 +16,14 @@ from safetensors.torch import load_file, save_file
 
 from unmask.core import Canvas, decode, decoder
 from unmask.errors import UnmaskError
-from unmask.models import hub, memory
-from unmask.models.checkpoint import save_folder
+from unmask.models import devices as memory
+from unmask.models.checkpoints import hub
+from unmask.models.checkpoints.random_weights import random_folder, random_shape
+from unmask.models.checkpoints.save import save_folder
+from unmask.models.checkpoints.tokenizer import read_text
+from unmask.models.devices import check_fits, choose_dtype
 from unmask.models.load import load, load_folder
-from unmask.models.memory import check_fits, choose_dtype
-from unmask.models.random_weights import random_folder, random_shape
-from unmask.models.text import read_text
-from unmask.models.transformer import Shape, Transformer
+from unmask.models.network.transformer import Shape, Transformer
 
 INDEX = "model.safetensors.index.json"
 

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from tests.models.folders import FAMILIES, counterpart, folder_of, some_shape
 from unmask.core import Canvas, Denoiser
-from unmask.models.cache import union
 from unmask.models.load import load_folder
-from unmask.models.transformer import keep, lines, select
+from unmask.models.network.kv_cache import union
+from unmask.models.network.transformer import keep, lines, select
 
 
 def canvas_of(lengths: list[int], masks: int, denoiser: Denoiser, seed: int) -> Canvas:

@@ -9,7 +9,7 @@ import torch
 
 import unmask
 from tests.oracle import forward_of
-from unmask import plain
+from unmask.bench import reference_loops as plain
 from unmask.core import Canvas, Decoded, decode, decoder
 from unmask.errors import UnmaskError
 from unmask.models.load import load

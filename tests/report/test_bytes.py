@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.examples import grid, record, run
-from unmask.report.labels import visible
+from unmask.report.gather import visible
 from unmask.report.run_report import RunReport, run_report
 from unmask.report.tables import BEST, SECOND, signed
 from unmask.runs.record import Measured

@@ -13,8 +13,8 @@ import pytest
 from tests.report.examples import grid, record, write_run
 from unmask.errors import UnmaskError
 from unmask.report.export import COLUMNS, export, record_rows
+from unmask.report.formats import escape
 from unmask.report.hook import Hook
-from unmask.report.latex import escape
 from unmask.report.run_report import read_runs, run_report
 from unmask.runs.summary import summarize
 

@@ -6,8 +6,7 @@ from itertools import pairwise
 import pytest
 
 from tests.report.examples import grid, record, run
-from unmask.report.figures import COLOURS
-from unmask.report.plots import draw
+from unmask.report.plots import COLOURS, draw
 from unmask.report.run_report import run_report
 from unmask.runs.record import Counts
 

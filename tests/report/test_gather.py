@@ -6,14 +6,14 @@ import pytest
 
 from tests.report.examples import grid, record, run
 from unmask.errors import UnmaskError
-from unmask.report import labels
+from unmask.report import gather as labels
 from unmask.report.compare import choose_baseline, compare_with, find_series
 from unmask.report.gather import gather, natural, pass_curve, result_of, result_of_votes
 from unmask.report.plots import report_plots
 from unmask.report.run_report import run_report
 from unmask.report.statistics import pass_at_k
+from unmask.runs.grid import decoder_label, meaning, task_label
 from unmask.runs.record import Cell, Counts
-from unmask.runs.short_spec import decoder_label, meaning, task_label
 
 
 def _rows(records):

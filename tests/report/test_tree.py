@@ -13,7 +13,7 @@ import pytest
 import unmask
 from unmask.cli import main
 from unmask.errors import UnmaskError
-from unmask.report.figures import keep, kind_of
+from unmask.report.plots import keep, kind_of
 from unmask.report.search_tree import read_tree
 from unmask.report.tree_drawing import describe, tree_image
 from unmask.runs.trace import Trace

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.report.examples import grid, record, run
+from unmask.report.html import embed
 from unmask.report.run_report import run_report
-from unmask.report.webpage import embed
 from unmask.runs.record import trace_file
 
 HOSTILE = (

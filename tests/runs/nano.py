@@ -8,12 +8,11 @@ from typing import Any
 
 import torch
 
-from unmask.models.random_weights import random_folder
-from unmask.runs.decoding import Decoding
+from unmask.models.checkpoints.random_weights import random_folder
 from unmask.runs.engines import Local
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import Grid, make_grid
-from unmask.runs.placement import Placement
+from unmask.runs.settings import Decoding, Placement
 from unmask.runs.store import Run
 
 DECODERS = ("low-confidence(steps=4, temperature=0.7)", "ots(beams=2, steps=4)", "vote(n=3)")

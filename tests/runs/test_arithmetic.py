@@ -11,7 +11,7 @@ import pytest
 from tests.runs.nano import run_here, small_grid
 from unmask import environment
 from unmask.errors import UnmaskError
-from unmask.runs.arithmetic import arithmetic, contrast
+from unmask.runs.header import arithmetic, contrast
 from unmask.runs.worker import Worker
 
 SMALL = {"tasks": ["countdown"], "decoders": ["low-confidence(steps=2)"], "limit": 1}

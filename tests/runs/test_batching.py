@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from unmask.errors import UnmaskError
-from unmask.runs.batching import Batches, Gauge
-from unmask.runs.placement import Placement
+from unmask.runs.settings import Placement
+from unmask.runs.worker import Batches, Gauge
 
 SHAPE = ("tiny", "low-confidence", 64)
 

@@ -13,11 +13,11 @@ from unmask.core import Frame, decoder
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.candidates import SCORES, Candidate, Study, read_candidates, write_candidates
-from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
-from unmask.runs.prompt import read_prompt
+from unmask.runs.prompts import read_prompt
+from unmask.runs.settings import Decoding
 from unmask.tasks import Grade, Problem
-from unmask.tasks.countdown import Countdown
+from unmask.tasks.generated.countdown import Countdown
 from unmask.tasks.task import Metric
 
 SPEC = "ots(beams=2, block=6, steps=8, temperature=1)"

@@ -13,12 +13,12 @@ from safetensors.torch import load_file, save_file
 
 from tests.runs.nano import lasting, run_here, small_grid
 from unmask.errors import UnmaskError
-from unmask.models import digest as digests
-from unmask.models.digest import digest
+from unmask.models.checkpoints import fingerprint as digests
+from unmask.models.checkpoints.fingerprint import digest
 from unmask.runs.engines import Local
 from unmask.runs.evaluation import evaluate
-from unmask.runs.job import Done, Job
 from unmask.runs.store import RECORDS, read_run
+from unmask.runs.worker import Done, Job
 
 SMALL = {"tasks": ["countdown"], "decoders": ["low-confidence(steps=2)"], "limit": 2}
 

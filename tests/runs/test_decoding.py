@@ -13,10 +13,9 @@ import pytest
 from tests.runs.nano import run_here, small_grid
 from unmask.cli.app import whole
 from unmask.errors import UnmaskError
-from unmask.runs.decoding import Decoding, DecodingOptions
 from unmask.runs.grid import make_grid
-from unmask.runs.head import write_head
-from unmask.runs.placement import Placement
+from unmask.runs.header import write_head
+from unmask.runs.settings import Decoding, DecodingOptions, Placement
 from unmask.runs.store import read_run
 
 SPECS = json.loads(Path(__file__).with_name("specs.json").read_text("utf-8"))  # written by an earlier version

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.processes import ROOT
-from unmask.report.figures import keep
+from unmask.report.plots import keep
 from unmask.runs import files
 from unmask.runs.files import write_whole
 
@@ -63,7 +63,7 @@ def test_a_page_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ENDLESS = """
 import sys
 from pathlib import Path
-from unmask.report.figures import keep
+from unmask.report.plots import keep
 print("ready", flush=True)
 while True:
     for letter in (b"a", b"b"):

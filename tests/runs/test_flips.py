@@ -10,7 +10,7 @@ import pytest
 
 from tests.runs.nano import lasting, run_here, small_grid
 from unmask.errors import UnmaskError
-from unmask.runs.head import HEAD
+from unmask.runs.header import HEAD
 from unmask.runs.store import RECORDS, Run, read_run
 
 SMALL = {"tasks": ["countdown"], "decoders": ["low-confidence(steps=2)"], "limit": 4}

@@ -63,7 +63,7 @@ def test_a_smaller_or_another_run_is_still_refused(tmp_path: Path):
 
 
 def test_a_larger_limit_over_other_problems_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from unmask.tasks.countdown import Countdown
+    from unmask.tasks.generated.countdown import Countdown
 
     out, problems = tmp_path / "run", Countdown.problems
     grown(out)

@@ -20,13 +20,11 @@ import unmask
 from tests.runs.nano import DECODERS, lasting, run_here, small_grid
 from tests.runs.processes import ENVIRON, ROOT, actors, descendants, evaluating, finished, wait_for_lines
 from unmask.errors import UnmaskError
-from unmask.runs.batching import Batches
-from unmask.runs.decoding import Decoding
 from unmask.runs.engines import make_engine
-from unmask.runs.job import Done, Job, PosedProblem
-from unmask.runs.placement import Placement
 from unmask.runs.record import Cell
+from unmask.runs.settings import Decoding, Placement
 from unmask.runs.store import RECORDS, read_run
+from unmask.runs.worker import Batches, Done, Job, PosedProblem
 
 pytest.importorskip("ray")
 from unmask.runs.engines.ray import Queue

@@ -21,10 +21,10 @@ from greenlet import getcurrent
 
 import unmask
 from tests.runs.processes import ENVIRON, ROOT, descendants
+from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.limits import RequestLimits
-from unmask.serve.metrics import Metrics
-from unmask.serve.routes import make_app
+from unmask.serve.operations import Metrics
+from unmask.serve.request import RequestLimits
 
 
 class ByCoroutine:

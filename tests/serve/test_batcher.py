@@ -9,11 +9,10 @@ import torch
 
 import unmask
 from unmask.core import Beliefs, Canvas, Kept, Wrapper
-from unmask.serve.batcher import Batcher
-from unmask.serve.limits import RequestLimits
-from unmask.serve.refusals import TooLargeError
-from unmask.serve.request import Completed, Show, read_request
-from unmask.serve.ticket import Event, Ticket
+from unmask.serve.errors import TooLargeError
+from unmask.serve.queue import Event, Ticket
+from unmask.serve.request import Completed, RequestLimits, Show, read_request
+from unmask.serve.scheduler import Batcher
 
 DECODERS = [
     "low-confidence",

@@ -12,11 +12,10 @@ import unmask
 from tests.serve.test_batcher import PROMPTS, Asked, Small, finish
 from unmask.core import Beliefs, Canvas, Kept, Wrapper
 from unmask.errors import UnmaskError
-from unmask.serve import batcher as serve_batcher
-from unmask.serve.batcher import Batcher
-from unmask.serve.gathering import PART, PATIENCE, Gathering
-from unmask.serve.questions import Question, answer
-from unmask.serve.refusals import TooLargeError
+from unmask.serve import scheduler as serve_batcher
+from unmask.serve.batch import Question, answer
+from unmask.serve.errors import TooLargeError
+from unmask.serve.scheduler import PART, PATIENCE, Batcher, Gathering
 
 DECODERS = ["random(temperature=0.7)", "search(budget=12, plausible=0.01)"]
 OTHERS = [

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 import unmask
-from unmask.serve.committed import Committed
-from unmask.serve.limits import RequestLimits
-from unmask.serve.request import read_request
+from unmask.serve.request import RequestLimits, read_request
+from unmask.serve.stream import Committed
 
 
 @pytest.fixture(scope="module")

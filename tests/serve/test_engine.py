@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 import unmask
-from unmask.serve.limits import RequestLimits
-from unmask.serve.refusals import BusyError, ClosingError, TimedOutError
+from unmask.serve.errors import BusyError, ClosingError, TimedOutError
+from unmask.serve.request import RequestLimits
 
 ENDLESS = {"decoder": "ots(beams=4, block=1)", "length": 512}
 

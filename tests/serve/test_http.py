@@ -18,8 +18,8 @@ import torch
 import unmask
 from tests.serve.conftest import Served
 from unmask.core import Wrapper
-from unmask.serve.limits import RequestLimits
-from unmask.serve.replica import Replica
+from unmask.serve.request import RequestLimits
+from unmask.serve.scheduler import Replica
 
 QUESTION: Any = [{"role": "user", "content": "abc"}]
 DECODER = "random(temperature=0.7)"
@@ -215,7 +215,7 @@ def test_a_client_that_never_sends_its_body_does_not_hold_up_others(served, clie
 
 
 def test_a_body_that_does_not_come_is_refused(served, monkeypatch):
-    monkeypatch.setattr("unmask.serve.guards.BODY_SECONDS", 0.05)
+    monkeypatch.setattr("unmask.serve.app.BODY_SECONDS", 0.05)
     host, port = served.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as slow:
         slow.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")

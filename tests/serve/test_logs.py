@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import logging
 
-from unmask.serve.limits import RequestLimits
-from unmask.serve.logs import Lines, RequestLog
-from unmask.serve.request import read_request
-from unmask.serve.ticket import Ticket
+from unmask.serve.operations import Lines, RequestLog
+from unmask.serve.queue import Ticket
+from unmask.serve.request import RequestLimits, read_request
 
 
 def logged(model, caplog, prompts: bool) -> dict:

@@ -10,8 +10,8 @@ import pytest
 
 import unmask
 from tests.serve.conftest import Served
-from unmask.serve.bodies import ChatCompletion, Settings
-from unmask.serve.limits import RequestLimits
+from unmask.serve.request import RequestLimits
+from unmask.serve.schemas import ChatCompletion, Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serve.md").read_text("utf-8")
 

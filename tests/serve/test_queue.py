@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.serve.limits import RequestLimits
-from unmask.serve.refusals import BusyError, ClosingError
-from unmask.serve.request import read_request
-from unmask.serve.ticket import Event, Ticket, TicketQueue
+from unmask.serve.errors import BusyError, ClosingError
+from unmask.serve.queue import Event, Ticket, TicketQueue
+from unmask.serve.request import RequestLimits, read_request
 
 
 def ticket(model, client: str, events: list[Event] | None = None) -> Ticket:

@@ -16,7 +16,7 @@ import pytest
 
 import unmask
 from tests.serve.conftest import Served, serving, shown
-from unmask.serve.limits import RequestLimits
+from unmask.serve.request import RequestLimits
 
 
 @pytest.mark.slow

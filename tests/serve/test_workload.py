@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from unmask.bench.serving import Workload, table
 from unmask.bench.subject import Subject
-from unmask.serve.workload import Workload, table
 
 
 def test_every_client_is_answered_as_often_as_it_asks(model):

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unmask.errors import UnmaskError
-from unmask.tasks import Metric, Problem, symbolic, task
-from unmask.tasks.math500 import normalise
-from unmask.tasks.sudoku import solutions
+from unmask.tasks import Metric, Problem, task
+from unmask.tasks.generated.sudoku import solutions
+from unmask.tasks.published import latex_equality as symbolic
+from unmask.tasks.published.math500 import normalise
 
 GSM8K, MATH, COUNTDOWN, SUDOKU = (task.make(name) for name in ("gsm8k", "math500", "countdown-d1", "sudoku-d1"))
 METRICS: tuple[Metric, ...] = ("ours", "d1")
@@ -234,7 +235,7 @@ def test_meaning_is_compared_from_any_thread_and_with_a_time_limit():
 
 
 LIMITED = """
-from unmask.tasks import symbolic
+from unmask.tasks.published import latex_equality as symbolic
 for _ in range(3):
     print(symbolic.equal("\\\\frac{1}{2}", "0.50"), symbolic.equal("\\\\frac{1}{2}", "0.51"))
 """

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from unmask.tasks import Countdown, Problem
-from unmask.tasks.countdown import ask
+from unmask.tasks.generated.countdown import ask
 
 PROBLEM = Problem("countdown-0", ask([87, 28, 35], 94), "", {"numbers": [87, 28, 35], "target": 94})
 

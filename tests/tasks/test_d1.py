@@ -9,7 +9,7 @@ import pytest
 from tests.tasks.conftest import data  # noqa: F401  a fixture
 from unmask.runs.evaluation import Evaluation
 from unmask.runs.grid import make_grid
-from unmask.runs.job import Answer
+from unmask.runs.worker import Answer
 from unmask.tasks import Problem, task
 
 COUNTDOWN, SUDOKU = task.make("countdown-d1"), task.make("sudoku-d1")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.operations import operations
-from unmask.tasks import expression
+from unmask.tasks.generated import expression
 
 leaves = st.integers(0, 120).map(str)
 expressions = st.recursive(

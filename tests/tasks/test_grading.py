@@ -11,8 +11,8 @@ from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.tasks import data as data_files
 from unmask.tasks import grading, task
-from unmask.tasks.benchmark import load_wording
-from unmask.tasks.countdown import Countdown
+from unmask.tasks.generated.countdown import Countdown
+from unmask.tasks.published.benchmark import load_wording
 from unmask.tasks.task import Problem
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operations import operations
-from unmask.tasks.interpreter import LONGEST, STEPS, ProgramError, load
+from unmask.tasks.generated.interpreter import LONGEST, STEPS, ProgramError, load
 
 HONEST = {
     "return [x * 2 for x in xs if x % 2]": [2, 6],

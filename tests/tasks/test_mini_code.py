@@ -6,10 +6,11 @@ from random import Random
 
 import pytest
 
-from unmask.tasks import MiniCode, expression, interpreter
-from unmask.tasks.mini_code import CALLS
-from unmask.tasks.programs import KINDS
-from unmask.tasks.unknowns import FINDS
+from unmask.tasks import MiniCode
+from unmask.tasks.generated import expression, interpreter
+from unmask.tasks.generated.inferred_programs import FINDS
+from unmask.tasks.generated.mini_code import CALLS
+from unmask.tasks.generated.programs import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS + FINDS)

@@ -5,8 +5,9 @@ from itertools import islice
 
 import pytest
 
-from unmask.tasks import MiniGsm, Problem, expression
-from unmask.tasks.stories import SCENES
+from unmask.tasks import MiniGsm, Problem
+from unmask.tasks.generated import expression
+from unmask.tasks.generated.word_problem_text import SCENES
 
 PROBLEM = Problem("mini-gsm-0", "", "", {"result": 1200})
 

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from unmask.tasks import MiniMath, Problem
-from unmask.tasks.exercises import KINDS, linear, poly, proportion, root, system
-from unmask.tasks.finds import FINDS, pair, preimage, split, squares
-from unmask.tasks.mini_math import normal
+from unmask.tasks.generated.exercises import KINDS, linear, poly, proportion, root, system
+from unmask.tasks.generated.inverse_exercises import FINDS, pair, preimage, split, squares
+from unmask.tasks.generated.mini_math import normal
 
 SIGNED = r"(-?\d+)"
 

@@ -8,8 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unmask.errors import UnmaskError
-from unmask.tasks import Problem, listing, sandbox, task
-from unmask.tasks.program_task import read
+from unmask.tasks import Problem, task
+from unmask.tasks.published import code_extraction as listing
+from unmask.tasks.published.program_task import read
+from unmask.tasks.sandbox import run as sandbox
 
 ADD = Problem(
     "HumanEval/x",

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from unmask.errors import UnmaskError
-from unmask.tasks import sandbox
-from unmask.tasks.sandbox import Limits, ProgramTest, SandboxResult
+from unmask.tasks.sandbox import run as sandbox
+from unmask.tasks.sandbox.run import Limits, ProgramTest, SandboxResult
 
 ROOT = Path(__file__).parents[2]
 QUICK = Limits(seconds=2)
@@ -225,7 +225,7 @@ assert libc.mount(None, b"/", None, 0x4000 | 0x40000, None) == 0
 folder = sysconfig.get_path("stdlib") + "/wsgiref"
 assert libc.mount(b"tmpfs", folder.encode(), b"tmpfs", 0, None) == 0
 os.chmod(folder, 0o777)
-from unmask.tasks import sandbox
+from unmask.tasks.sandbox import run as sandbox
 if "old kernel" in sys.argv:
     source = sandbox._source().replace("_MOUNT_SETATTR, _HERE", "_HERE, _HERE").replace("442, -100", "-100, -100")
     sandbox._source = lambda: source

@@ -1,7 +1,7 @@
 """Sudoku: whole grids by the rules, cells by share."""
 
 from unmask.tasks import Problem, Sudoku
-from unmask.tasks.sudoku import GRIDS, UNITS, ask, solutions
+from unmask.tasks.generated.sudoku import GRIDS, UNITS, ask, solutions
 
 PUZZLE, SOLUTION = "3102200002100320", "3142243142131324"
 PROBLEM = Problem("sudoku-0", ask(PUZZLE), "", {"puzzle": PUZZLE})

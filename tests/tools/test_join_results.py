@@ -10,8 +10,8 @@ import pytest
 
 from tools.join_results import joined
 from unmask.experiments.archive import read_packed
-from unmask.experiments.evidence import Evidence
-from unmask.report.sources import planned_records
+from unmask.experiments.results import Evidence
+from unmask.report.provenance import planned_records
 from unmask.runs.record import Cell, Name
 
 RESULTS = Path(__file__).parents[2] / "docs" / "data" / "results"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tools import performance
-from unmask.bench import display
-from unmask.bench.benchmark_run import BenchmarkRun
+from unmask.bench import report as display
 from unmask.bench.cases import Plan, Sizes
-from unmask.bench.display import Results
+from unmask.bench.report import Results
+from unmask.bench.run import BenchmarkRun
 from unmask.bench.subject import Subject
 from unmask.errors import UnmaskError
 

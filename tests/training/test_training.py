@@ -11,14 +11,12 @@ import torch
 from unmask.decoders import LowConfidence
 from unmask.errors import UnmaskError
 from unmask.models import load, load_folder
-from unmask.models.checkpoint import token_id
-from unmask.models.transformer import Shape
+from unmask.models.checkpoints.save import token_id
+from unmask.models.network.transformer import Shape
 from unmask.training import make, recipe
-from unmask.training.batches import batches
-from unmask.training.evaluate import tally
-from unmask.training.objective import LEAST, corrupt
-from unmask.training.recipe import RECIPES, TINY, Share
-from unmask.training.tokenizer import END, MASK, learn
+from unmask.training.batches import LEAST, batches, corrupt
+from unmask.training.make import tally
+from unmask.training.recipe import END, MASK, RECIPES, TINY, Share, learn
 
 SMALL = dataclasses.replace(
     recipe("nano"),

@@ -1,22 +1,29 @@
-"""What is compared: the published loops written plainly, and this package's decoders with different savings."""
+"""What is compared: the published loops written plainly, and this package's decoders with different savings. How many steps a block takes with threshold writing, measured on the embedded model.
+
+Random weights are never confident. Threshold writing on a shape therefore takes as many steps per block as the embedded
+model takes for blocks that hold text. Blocks of end-of-text alone would take fewer."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from statistics import fmean
+from typing import Any, Literal
 
 import torch
 
-from unmask import plain
+from unmask.bench import reference_loops as plain
 from unmask.bench.cases import Sizes
 from unmask.bench.instruments import counted_forward, measured_decode
 from unmask.bench.measurement import Measurement, Tokens
 from unmask.bench.subject import Subject
-from unmask.core import Decoder
+from unmask.core import Canvas, Decoder, Frame, decode
 from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import UnmaskError, nearest
-from unmask.models.cache import EXACT, cached
+from unmask.models import load
+from unmask.models.network.kv_cache import EXACT, cached
+from unmask.tasks import Countdown, MiniGsm, MiniMath, Task, task
 
 SURE = 0.9  # probability from which threshold writing writes
 EVERY = 4  # steps between two refreshes of a refreshed cache
@@ -137,3 +144,47 @@ def choose(names: Sequence[str], device: torch.device) -> tuple[str, ...]:
     cpu = device.type == "cpu"
     usual = [name for name, entry in CONTENDERS.items() if not (entry.compiled if cpu else entry.kind == "without")]
     return tuple(name for name in CONTENDERS if name in (names or usual))
+
+
+LENGTH = 64
+TASKS: tuple[Task, ...] = (
+    Countdown(level=4, split="validation"),
+    MiniGsm(split="validation"),
+    MiniMath(split="validation"),
+)
+
+
+def observe(decoder: Decoder, device: torch.device, problems: int, seed: int = 0) -> dict[str, Any]:
+    """Counts of steps per block and of positions written per step, over `problems` of each task."""
+    model = load("tiny", device, torch.float32)
+    subject = Subject.of_model(model)
+    steps: Counter[int] = Counter()
+    ended: Counter[int] = Counter()  # for blocks of end-of-text alone
+    writes: Counter[int] = Counter()  # of the best row
+    for prompt in [prompt for family in TASKS for prompt in subject.task_prompts(family, problems)]:
+        canvas = subject.canvas([prompt], LENGTH)
+        shown: list[Frame] = []
+        decode(decoder, model.denoiser, canvas, seed, watch=lambda _, frame, shown=shown: shown.append(frame))
+        for count, tokens in _blocks(shown, canvas):
+            (ended if tokens <= model.eos else steps)[count] += 1
+        order = shown[-1].canvas.order[0]
+        writes.update(Counter(order[order > 0].tolist()).values())
+    return {
+        "model": model.name,
+        "tasks": [task.spec(family) for family in TASKS],
+        "problems": problems * len(TASKS),
+        "length": LENGTH,
+        "seed": seed,
+        "steps_a_block": dict(sorted(steps.items())),
+        "steps_an_ended_block": dict(sorted(ended.items())),
+        "writes_a_step": dict(sorted(writes.items())),
+        "mean_steps": fmean(steps.elements()),
+    }
+
+
+def _blocks(shown: list[Frame], canvas: Canvas) -> list[tuple[int, set[int]]]:
+    """The number of steps and the tokens of each block. A block ends with its search."""
+    ends = [number for number, frame in enumerate(shown, 1) if frame.branch is not None]
+    slots, text = canvas.slots[0], shown[-1].canvas.tokens[0]
+    tokens = [set(text[part].tolist()) for part in slots.split(-(-len(slots) // len(ends)))]
+    return [(end - begin, part) for begin, end, part in zip([0, *ends], ends, tokens, strict=False)]

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask import plain
+from unmask.bench import reference_loops as plain
 from unmask.bench.cases import Sizes
 from unmask.bench.measurement import Measurement, Tokens
 from unmask.bench.subject import Subject
 from unmask.core import Beliefs, Canvas, Decoder, Denoiser, Kept, Noise, Wrapper, decode
 from unmask.core.beliefs import CPU_CHUNK
 from unmask.core.shapes import Columns
-from unmask.models.network import take
+from unmask.models.network.network import take
 
 
 def measured_decode(

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.models.transformer import Shape
+from unmask.models.network.transformer import Shape
 
 Tokens = list[list[int]]  # prompt and answer of each problem
 PRODUCTS = {"cuda": (8192, 20), "cpu": (1024, 10)}  # size of the square matrices, number of products

@@ -15,11 +15,10 @@ from unmask.bench.measurement import Tokens
 from unmask.core import Canvas, Denoiser
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.models.block_causal import make_network
+from unmask.models.checkpoints.random_weights import random_denoiser
 from unmask.models.load import compile_layers
-from unmask.models.network import Network
-from unmask.models.random_weights import random_denoiser
-from unmask.runs.prompt import read_prompt
+from unmask.models.network.network import Network, make_network
+from unmask.runs.prompts import read_prompt
 from unmask.tasks import Countdown, Task
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from unmask.cli import edge
+from unmask.cli import boundary as edge
 from unmask.errors import UnmaskError, nearest
 from unmask.version import __version__
 
@@ -158,7 +158,7 @@ def _setting(option: str, context: Any) -> str | None:
     """Where an option that a command lacks is a setting of decoders."""
     if all(each.name != "decoder" for each in context.command.params):
         return None
-    from unmask.runs.decoding import decoder_with  # the command has loaded torch by now
+    from unmask.runs.settings import decoder_with  # the command has loaded torch by now
 
     name = option.lstrip("-").replace("-", "_")
     decoder = decoder_with(name)

@@ -10,21 +10,22 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask.bench import display
-from unmask.bench.benchmark_run import BenchmarkRun
+from unmask.bench import report as display
 from unmask.bench.cases import Plan, Sizes, read_sweep
 from unmask.bench.contenders import choose, fitting
+from unmask.bench.run import BenchmarkRun
 from unmask.bench.subject import Subject
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.edge import print_json
-from unmask.cli.run_options import repeatable
+from unmask.cli.boundary import print_json
+from unmask.cli.options import repeatable
 from unmask.core import block_size
 from unmask.errors import UnmaskError
-from unmask.models.memory import choose_device
-from unmask.report import figures, formats
+from unmask.models.devices import choose_device
+from unmask.report import formats
+from unmask.report import plots as figures
 from unmask.runs.files import check_writable, write_whole
-from unmask.runs.placement import Placement
+from unmask.runs.settings import Placement
 
 SHAPE_SIZES, MODEL_SIZES = {"prompt": 160, "length": 256}, {"length": 64}  # defaults
 
@@ -102,7 +103,7 @@ def bench(
 def _measure_serving(
     decoders: list[str], subject: Subject, plan: Plan, out: Path | None, note: str, json: bool
 ) -> None:
-    from unmask.serve.workload import Workload, table  # an optional extra
+    from unmask.bench.serving import Workload, table  # an optional extra
 
     show = partial(_show, time.monotonic())
     workload = Workload(subject, plan.sizes.prompt or SHAPE_SIZES["prompt"], plan.sizes.length, plan.repeat, show)

@@ -12,9 +12,10 @@ import unmask
 from unmask import environment
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.edge import print_json
+from unmask.cli.boundary import print_json
 from unmask.errors import UnmaskError
-from unmask.tasks import data, sandbox, task
+from unmask.tasks import data, task
+from unmask.tasks.sandbox import run as sandbox
 
 PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math-verify", "matplotlib", "ray")
 

@@ -6,21 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask.cli import options, run_options
+from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.config import ConfigFile, DumpConfig
-from unmask.cli.edge import print_json, resumable, typed
+from unmask.cli.boundary import print_json, resumable, typed
+from unmask.cli.options import ConfigFile, DumpConfig, one_of, repeatable
 from unmask.cli.progress import board
-from unmask.cli.run_options import one_of, repeatable
-from unmask.runs.decoding import Decoding
 from unmask.runs.engines import make_engine
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import make_grid
-from unmask.runs.placement import Placement
+from unmask.runs.settings import Decoding, Placement
 from unmask.runs.store import RECORDS, Run
 from unmask.runs.summary import summarize
 from unmask.tasks import Metric, data
-from unmask.tasks.sandbox import Confinement
+from unmask.tasks.sandbox.run import Confinement
 
 
 @app.command("eval")
@@ -35,7 +33,7 @@ def eval_(
     decoder: Annotated[
         list[str] | None, repeatable("--decoder", "-d", metavar="SPEC", help="Such as ots(beams=4)")
     ] = None,
-    out: run_options.RunFolder = None,
+    out: options.RunFolder = None,
     length: Annotated[
         list[int] | None,
         repeatable("--length", "-l", metavar="N", help="Masks after the prompt; by default the model's own"),
@@ -43,15 +41,15 @@ def eval_(
     seed: Annotated[list[int] | None, repeatable("--seed", "-s", metavar="N", help="0 by default")] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="Problems of each task; all by default.")] = None,
     samples: Annotated[int, typer.Option(metavar="N", help="Answers to each problem, for pass@k and votes.")] = 1,
-    metric: run_options.MetricName = "ours",
-    data_: run_options.DataFolder = None,
-    prompts: run_options.Wording = None,
-    allow_code: run_options.AllowCode = False,
-    sandbox: run_options.Sandbox = None,
-    engine: run_options.EngineName = "local",
-    workers: run_options.Workers = None,
-    address: run_options.Address = None,
-    retry: run_options.Retry = False,
+    metric: options.MetricName = "ours",
+    data_: options.DataFolder = None,
+    prompts: options.Wording = None,
+    allow_code: options.AllowCode = False,
+    sandbox: options.Sandbox = None,
+    engine: options.EngineName = "local",
+    workers: options.Workers = None,
+    address: options.Address = None,
+    retry: options.Retry = False,
     traces: Annotated[bool, typer.Option("--traces", help="Keep a trace of every decoding run.")] = False,
     max_rows: options.MaxRows = None,
     config: ConfigFile = None,  # type: ignore[assignment]  always given by its callback

@@ -11,7 +11,7 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.errors import UnmaskError
 from unmask.report.export import FORMATS, export
-from unmask.report.figures import keep
+from unmask.report.plots import keep
 from unmask.report.run_report import read_runs
 
 

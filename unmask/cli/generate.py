@@ -7,14 +7,13 @@ from typing import Any
 from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.edge import print_json
+from unmask.cli.boundary import print_json
 from unmask.cli.progress import counting, watching
 from unmask.cli.prompt_files import read_prompts
 from unmask.cli.watch import watched
 from unmask.errors import UnmaskError
-from unmask.runs.decoding import Decoding
 from unmask.runs.output import Output
-from unmask.runs.placement import Placement
+from unmask.runs.settings import Decoding, Placement
 
 
 def add_command(answer: Callable[..., Any], text: str, *omit: str, **defaults: Any) -> None:

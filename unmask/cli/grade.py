@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask.cli import run_options
+from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.edge import print_json, read_stdin
-from unmask.cli.run_options import one_of
+from unmask.cli.boundary import print_json, read_stdin
+from unmask.cli.options import one_of
 from unmask.errors import UnmaskError
 from unmask.tasks import Metric, data, grading, task
-from unmask.tasks.sandbox import Confinement
+from unmask.tasks.sandbox.run import Confinement
 from unmask.tasks.task import configure
 
 
@@ -21,10 +21,10 @@ from unmask.tasks.task import configure
 def grade(
     file: Annotated[str, typer.Argument(help='JSON lines of {"id" or "question", "output"}; - for standard input.')],
     spec: Annotated[str, typer.Option("--task", "-t", help="Such as gsm8k or mbpp(subset=sanitized).")],
-    metric: run_options.MetricName = "ours",
-    data_: run_options.DataFolder = None,
-    allow_code: run_options.AllowCode = False,
-    sandbox: run_options.Sandbox = None,
+    metric: options.MetricName = "ours",
+    data_: options.DataFolder = None,
+    allow_code: options.AllowCode = False,
+    sandbox: options.Sandbox = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object with every problem's result.")] = False,
 ) -> None:
     """Grade a file of outputs and print the accuracy."""

@@ -1,4 +1,4 @@
-"""`unmask list`: what is registered, with its settings."""
+"""The entries of `unmask list`, from the code itself. `unmask list`: what is registered, with its settings."""
 
 import json as jsons
 import re
@@ -11,10 +11,52 @@ from typing import Annotated, Any
 
 import typer
 
+import unmask.decoders
+import unmask.models
+import unmask.tasks  # noqa: F401  imported to register their classes
 from unmask.cli.app import app
-from unmask.cli.edge import print_json
-from unmask.cli.run_options import Json
+from unmask.cli.boundary import print_json
+from unmask.cli.options import Json
+from unmask.core import decoder
+from unmask.describe import describe_entry
 from unmask.errors import UnmaskError, nearest
+from unmask.experiments import EXPERIMENTS
+from unmask.models import model
+from unmask.models.families.family import family
+from unmask.policies.likelihood import likelihood
+from unmask.registry import Registry
+from unmask.runs.scoring import way
+from unmask.tasks import task
+
+REGISTRIES: dict[str, Registry[Any]] = {
+    "decoders": decoder,
+    "likelihoods": likelihood,
+    "models": model,
+    "tasks": task,
+    "ways": way,
+}
+
+
+def entries(what: str) -> list[dict[str, Any]]:
+    if what == "experiments":
+        return [_plain(each.name, f"{each.question.strip()} ({each.source})") for each in EXPERIMENTS.values()]
+    listed = [describe_entry(REGISTRIES[what], name) for name in REGISTRIES[what]]
+    return listed + families() if what == "models" else listed
+
+
+def families() -> list[dict[str, Any]]:
+    """Checkpoints are named by hub id or folder: each family with an id that works."""
+    return [
+        _plain(name, f"a family of checkpoints, each named by its folder or hub id, such as {cls.example}")
+        | {"example": cls.example}
+        for name in family
+        for cls in [family.find(name)]
+    ]
+
+
+def _plain(name: str, summary: str) -> dict[str, Any]:
+    return {"name": name, "aliases": [], "summary": summary, "settings": []}
+
 
 KINDS = ("decoders", "likelihoods", "models", "tasks", "ways", "experiments")
 COLUMN = 33  # where the meaning of a setting begins
@@ -49,7 +91,6 @@ def known(what: str) -> list[dict[str, Any]]:
     groups = ["models", "families"] if what == "models" else [what]
     if LISTS.exists() and not any(entry_points(group=f"unmask.{group}") for group in groups):
         return jsons.loads(LISTS.read_text(encoding="utf-8"))[what]
-    from unmask.cli.listing import entries
 
     return entries(what)
 

@@ -8,13 +8,13 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.edge import print_json
+from unmask.cli.boundary import print_json
 from unmask.errors import UnmaskError
-from unmask.models.family import DEFAULT_FAMILY
-from unmask.models.family import family as families
+from unmask.models.checkpoints.random_weights import SIZES, random_folder
+from unmask.models.devices import format_bytes, stored_dtype
+from unmask.models.families.family import DEFAULT_FAMILY
+from unmask.models.families.family import family as families
 from unmask.models.inspection import Inspection, inspect_checkpoint
-from unmask.models.memory import format_bytes, stored_dtype
-from unmask.models.random_weights import SIZES, random_folder
 
 models = typer.Typer(name="models", help="Look into checkpoints, or make random ones.", no_args_is_help=True)
 app.add_typer(models)

@@ -1,23 +1,141 @@
-"""Arguments and options that several commands share, so that they read the same everywhere."""
+"""Options of commands that run or grade tasks. This file does not load torch, which grading does not need. Options of a command from a TOML file: `--config run.toml`, and `--dump-config`, which writes one.
+
+    model = "tiny"
+    task = ["countdown"]
+    decoder = ["low-confidence", "ots(beams=4)"]
+    length = 64
+    limit = 20
+    out = "runs/first"
+
+A key is an option's name without the dashes. What is typed beside `--config` comes before what the file says. Arguments and options that several commands share, so that they read the same everywhere."""
+
+from __future__ import annotations
 
 import functools
 import inspect
+import json
+import tomllib
 import typing
 from collections.abc import Callable
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from unmask.cli.edge import read_stdin
-from unmask.cli.run_options import Json as Json
+from unmask.cli.boundary import read_stdin
 from unmask.core import Decoder
-from unmask.entries import field_comments
-from unmask.errors import UnmaskError
-from unmask.runs.bounds import MOST_ROWS
-from unmask.runs.decoding import DECODER, Decoding
-from unmask.runs.placement import Placement
+from unmask.describe import field_comments
+from unmask.errors import UnmaskError, nearest
+from unmask.runs.settings import DECODER, MOST_ROWS, Decoding, Placement
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+RunFolder = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="The run's folder; an unfinished run resumes.")
+]
+MetricName = Annotated[str, typer.Option("--metric", help="ours, or d1 for figures that compare with published ones.")]
+DataFolder = Annotated[str | None, typer.Option("--data", metavar="DIR", help="The folder of the benchmark files.")]
+Wording = Annotated[str | None, typer.Option("--prompts", metavar="FILE", help="A JSON file with another wording.")]
+AllowCode = Annotated[bool, typer.Option("--allow-code", help="Run programs that a model wrote.")]
+Sandbox = Annotated[
+    str | None, typer.Option("--sandbox", help="namespaces, or rlimits: weaker, and background processes outlive it.")
+]
+EngineName = Annotated[str, typer.Option("--engine", help="local: this process; ray: workers on one or many machines.")]
+Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="Of Ray; by default one per GPU or core.")]
+Address = Annotated[
+    str | None, typer.Option("--address", metavar="A", help="Of a Ray cluster; by default one is started here.")
+]
+Retry = Annotated[bool, typer.Option("--retry", help="Try failed problems again.")]
+
+
+def repeatable(*flags: str, metavar: str, help: str) -> Any:
+    return typer.Option(*flags, metavar=metavar, help=help + "; repeatable.")
+
+
+def one_of(known: Any, flag: str, word: str | None) -> Any:
+    """A word of a Literal type, or a refusal that names the nearest."""
+    if word is not None and word not in known.__args__:
+        raise UnmaskError(f"{flag} cannot be {word!r}: {nearest(word, known.__args__)}")
+    return word
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """What `--config` becomes: the options of the command, whether they were typed, read from the file or left open."""
+
+    context: Any
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """By the longest name without dashes, apart from those that are about the file itself."""
+        named = {max(option.opts, key=len).lstrip("-"): option for option in self.context.command.params}
+        return {name: option for name, option in named.items() if name not in ("config", "dump-config", "help")}
+
+    def load(self, path: Path) -> None:
+        """Makes the file's values the defaults of the options."""
+        values = {key.replace("_", "-"): value for key, value in _read(path).items()}
+        for key, value in values.items():
+            if key not in self.known:
+                raise UnmaskError(f"{str(path)!r} sets {key!r}, which is no option: {nearest(key, self.known)}")
+            if any(isinstance(each, dict) for each in (value if isinstance(value, list) else [value])):
+                raise UnmaskError(f"{key} in {str(path)!r} is a table: write a value, such as {key} = 'ots(beams=4)'")
+        self.context.default_map = {
+            self.known[key].name: [value] if self.known[key].multiple and not isinstance(value, list) else value
+            for key, value in values.items()
+        }
+
+    def dump(self) -> str:
+        """Every option that has a value, and the others as comments."""
+        lines = []
+        for name, option in self.known.items():
+            value = self.context.params.get(option.name)
+            empty = value is None or value == () or value == []
+            lines.append(f"# {name} =  # {option.help}" if empty else f"{name} = {_toml(value)}")
+        return "\n".join(lines)
+
+    def require(self, *names: str) -> None:
+        """Options that a file may give are not required by the parser."""
+        for name in names:
+            if not self.context.params.get(self.known[name].name):
+                raise UnmaskError(f"Missing option '--{name}': give it here, or in a file by --config")
+
+
+def _load(context, path):  # without annotations typer passes both
+    options = CommandOptions(context)
+    if path is not None and not context.resilient_parsing:
+        options.load(path)
+    return options
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UnmaskError(f"{str(path)!r} is not UTF-8 text") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UnmaskError(f"{str(path)!r} is not TOML: {error}") from None
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, bool | int | float):
+        return str(value).lower()
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+ConfigFile = Annotated[
+    CommandOptions,
+    typer.Option(
+        "--config", metavar="FILE", is_eager=True, parser=Path, callback=_load, help="Read options from a TOML file."
+    ),
+]
+DumpConfig = Annotated[
+    bool, typer.Option("--dump-config", help="Print the options as a file for --config, and do nothing else.")
+]
+
 
 MODEL = "tiny"  # what commands use when no model is named
 DecodingFields = Annotated[dict[str, Any], Decoding]

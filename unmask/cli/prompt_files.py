@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from unmask.cli.edge import read_stdin
+from unmask.cli.boundary import read_stdin
 from unmask.errors import UnmaskError
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")

@@ -9,10 +9,10 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.edge import print_json
+from unmask.cli.boundary import print_json
 from unmask.errors import UnmaskError
 from unmask.report import formats
-from unmask.report.figures import keep
+from unmask.report.plots import keep
 from unmask.report.run_report import read_runs, run_report
 from unmask.runs.files import check_writable
 

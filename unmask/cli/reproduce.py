@@ -11,23 +11,24 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask.cli import options, run_options
+from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.edge import print_json, resumable
+from unmask.cli.boundary import print_json, resumable
+from unmask.cli.options import one_of, repeatable
 from unmask.cli.progress import board
-from unmask.cli.run_options import one_of, repeatable
 from unmask.errors import UnmaskError
-from unmask.experiments import EXPERIMENTS, Experiment, find, reproduction
+from unmask.experiments import EXPERIMENTS, Experiment, find
+from unmask.experiments import run as reproduction
 from unmask.experiments.archive import pack_folder
-from unmask.experiments.estimate import PlannedCell, duration, plan, totals
+from unmask.experiments.run import PlannedCell, duration, plan, totals
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup, setup_for
 from unmask.report import formats
 from unmask.report.tables import Table
 from unmask.runs.engines import make_engine
-from unmask.runs.placement import Placement
+from unmask.runs.settings import Placement
 from unmask.tasks import data
-from unmask.tasks.sandbox import Confinement
+from unmask.tasks.sandbox.run import Confinement
 
 FOLDERS = ("--out", "-o", "--compact", "--data")
 
@@ -62,14 +63,14 @@ def reproduce(
     compact: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also pack each experiment's records, without texts, in a file.")
     ] = None,
-    data_: run_options.DataFolder = None,
-    prompts: run_options.Wording = None,
-    allow_code: run_options.AllowCode = False,
-    sandbox: run_options.Sandbox = None,
-    engine: run_options.EngineName = "local",
-    workers: run_options.Workers = None,
-    address: run_options.Address = None,
-    retry: run_options.Retry = False,
+    data_: options.DataFolder = None,
+    prompts: options.Wording = None,
+    allow_code: options.AllowCode = False,
+    sandbox: options.Sandbox = None,
+    engine: options.EngineName = "local",
+    workers: options.Workers = None,
+    address: options.Address = None,
+    retry: options.Retry = False,
     *,
     placement: options.PlacementFields,
     json: options.Json = False,

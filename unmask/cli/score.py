@@ -9,8 +9,8 @@ from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.progress import counting
-from unmask.runs.placement import Placement
 from unmask.runs.scoring import WAY, Scored, make_way
+from unmask.runs.settings import Placement
 
 
 @app.command()

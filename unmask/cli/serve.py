@@ -9,11 +9,10 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.cli.run_options import Address, EngineName, repeatable
+from unmask.cli.options import Address, EngineName, repeatable
 from unmask.errors import UnmaskError, nearest
-from unmask.runs.decoding import Decoding
-from unmask.runs.placement import Placement
-from unmask.serve.limits import RequestLimits
+from unmask.runs.settings import Decoding, Placement
+from unmask.serve.request import RequestLimits
 
 KEY = "UNMASK_API_KEY"
 ENGINES = ("local", "ray")
@@ -69,7 +68,7 @@ def serve(
     metrics = server.Metrics()
     if engine == "ray":
         from unmask.runs.engines.ray import cluster_of, count_workers
-        from unmask.serve.ray_replicas import make_engine
+        from unmask.serve.ray import make_engine
 
         if len(names) > 1 and replicas is None:
             raise UnmaskError("several models share the cluster: say how many copies each has by --replicas")

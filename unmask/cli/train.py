@@ -8,10 +8,10 @@ import torch
 import typer
 
 from unmask.cli.app import app
-from unmask.cli.edge import print_json, resumable
+from unmask.cli.boundary import print_json, resumable
 from unmask.cli.progress import heartbeat
 from unmask.errors import UnmaskError
-from unmask.models.memory import choose_device
+from unmask.models.devices import choose_device
 from unmask.training import make, recipe
 
 MOST_WORKERS = 1024

@@ -11,7 +11,7 @@ from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.errors import UnmaskError
-from unmask.report.figures import keep
+from unmask.report.plots import keep
 from unmask.view.trace_page import read_shown, trace_page
 
 

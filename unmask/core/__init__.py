@@ -1,15 +1,14 @@
 """The nouns that everything else uses. Imports torch and numpy only."""
 
 from unmask.core.beliefs import Beliefs
+from unmask.core.cache import Kept
 from unmask.core.canvas import Canvas
-from unmask.core.decode import Adapter, Decoded, Session, Watch, decode, stream
 from unmask.core.decoder import Branch, Decoder, Frame, decoder
-from unmask.core.denoiser import Denoiser, Wrapper, block_size
-from unmask.core.kept import Kept
-from unmask.core.meter import Cost, Meter
+from unmask.core.denoiser import Cost, Denoiser, Meter, Wrapper, block_size
 from unmask.core.noise import Noise, reseed
 from unmask.core.rows import Rows
 from unmask.core.schedule import Schedule, Step
+from unmask.core.session import Adapter, Decoded, Session, Watch, decode, stream
 
 __all__ = [
     "Adapter",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from torch import Tensor
 
 from unmask.core.canvas import Canvas
-from unmask.core.listener import Exchange
+from unmask.core.denoiser import Exchange
 from unmask.core.shapes import Bool, Float, Int, PerRow, Score
 from unmask.registry import Registry
 

@@ -1,15 +1,16 @@
-"""The interface to which every network is adapted before a decoder sees it."""
+"""The interface to which every network is adapted before a decoder sees it. What decoding cost, counted where the network is called. What a decoder asked between two frames and was told, for whoever shows its drafts."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 
 from unmask.core.beliefs import Beliefs
+from unmask.core.cache import Kept, distinct
 from unmask.core.canvas import Canvas
-from unmask.core.kept import Kept
-from unmask.core.shapes import Columns
+from unmask.core.shapes import Columns, PerRow
 
 
 @runtime_checkable
@@ -76,3 +77,90 @@ class Wrapper:
 def block_size(denoiser: Denoiser) -> int | None:
     """Positions per block of a block-causal model, which says so in `block_size`; None where all positions see all."""
     return getattr(denoiser, "block_size", None)
+
+
+FEW = 8  # rows up to which a step with a cache takes as long as one row: the weights have to be read either way
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one problem, except `calls`, `batch_seconds` and `memory`, which its batch shares."""
+
+    calls: int  # of the network
+    rows: int  # asked for: the paper's NFE divided by L
+    distinct: int  # computed: identical rows of one problem are computed once
+    positions: int  # of the distinct rows, without padding
+    seconds: float  # its share of those of the batch
+    memory: int  # peak bytes allocated on the device; 0 where the device does not report it
+    batch_seconds: float = 0.0  # from the beginning of the batch to its end
+
+
+class Meter(Wrapper):
+    """Counts a denoiser's work by problem, and computes identical rows of one problem once.
+
+    On a CPU every call looks for equal rows. Elsewhere looking waits for the device: it is done when rows enter a
+    block, when they have forked since, and for as long as it finds some, since rows part at their own draws. A few rows
+    with a cache take the time of one, and are left alone.
+    """
+
+    def __init__(self, inner: Denoiser, problems: int):
+        super().__init__(inner)
+        # (rows, distinct, positions) by problem: on the device, so that counting never waits for it
+        self.counts = torch.zeros(3, problems, dtype=torch.long, device=inner.device)
+        self.calls = 0
+
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        self.calls += 1
+        self._count(0, canvas.problem, torch.ones_like(canvas.problem))
+        if not self._may_repeat(canvas, kept):
+            return self._counted(canvas, at, kept)
+        # Equal rows may use different cached keys and values.
+        apart = kept is not None and self.refresh is not None
+        first, copies = distinct(canvas, torch.cat([kept.places[:, None], at], dim=1) if kept and apart else at)
+        if kept is not None:
+            kept.memory.may_repeat = len(first) < len(canvas) and (not apart or len(canvas) > FEW)
+        if len(first) == len(canvas):
+            return self._counted(canvas, at, kept)
+        index = torch.tensor(first, device=self.device)
+        beliefs = self._counted(canvas.rows(index), at[index], kept and kept.some(first))
+        return beliefs.rows(torch.tensor(copies, device=self.device))
+
+    def _may_repeat(self, canvas: Canvas, kept: Kept | None) -> bool:
+        if reads_freely(self.device):
+            return True
+        return kept is not None and (kept.memory.may_repeat or len(canvas) > kept.memory.rows * kept.scale)
+
+    def _counted(self, canvas: Canvas, at: Columns, kept: Kept | None) -> Beliefs:
+        beliefs = self.inner(canvas, at, kept)
+        self._count(1, canvas.problem, torch.ones_like(canvas.problem))
+        self._count(2, canvas.problem, canvas.width - canvas.pad if beliefs.computed is None else beliefs.computed)
+        return beliefs
+
+    def _count(self, which: int, problem: PerRow, amount: PerRow) -> None:
+        self.counts[which].index_add_(0, problem, amount)
+
+
+def reads_freely(device: torch.device) -> bool:
+    """Whether reading a tensor on the host waits for nothing."""
+    return device.type == "cpu"
+
+
+class Exchange(NamedTuple):
+    canvas: Canvas
+    at: Columns
+    beliefs: Beliefs
+
+
+class Listener(Wrapper):
+    """Remembers what is asked until it is taken."""
+
+    exchanges: tuple[Exchange, ...] = ()
+
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        beliefs = self.inner(canvas, at, kept)
+        self.exchanges = (*self.exchanges, Exchange(canvas, at, beliefs))
+        return beliefs
+
+    def take(self) -> tuple[Exchange, ...]:
+        exchanges, self.exchanges = self.exchanges, ()
+        return exchanges

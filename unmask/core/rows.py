@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from unmask.core.beliefs import Beliefs
+from unmask.core.cache import Kept, Memory, distinct
 from unmask.core.canvas import Canvas
 from unmask.core.decoder import Branch, Frame
 from unmask.core.denoiser import Denoiser, block_size
-from unmask.core.kept import Kept, Memory, distinct
 from unmask.core.noise import Noise, Purpose
 from unmask.core.schedule import Schedule
 from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, PerRow, Score, Steps, Tokens

@@ -1,14 +1,13 @@
 """Decoders: one algorithm per file. Importing this package registers them."""
 
-from unmask.decoders.adaptive import Adaptive
+from unmask.decoders.adaptive import Adaptive, Threshold
 from unmask.decoders.dream import Dream
+from unmask.decoders.order_or_token_search import OrderSearch, TokenSearch
 from unmask.decoders.order_token_search import OrderTokenSearch
 from unmask.decoders.path import Entropy, LeftToRight, LowConfidence, Margin, Random, SinglePath
 from unmask.decoders.repair import Repair
 from unmask.decoders.repeat import BestOf, Vote
 from unmask.decoders.search import BestFirstSearch
-from unmask.decoders.threshold import Threshold
-from unmask.decoders.visible_search import OrderSearch, TokenSearch
 
 SINGLE_PATHS = (SinglePath, Adaptive, Threshold, Dream)  # one row per problem, and what it has written stays
 

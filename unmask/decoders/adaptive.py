@@ -1,8 +1,7 @@
 """One path whose steps write as many positions as the model is sure of, and always the surest one.
 
 Easy stretches are written many positions at a time, hard ones one by one (Fast-dLLM, arXiv 2505.22618, and the
-entropy bound of Ben-Hamu et al., arXiv 2505.24857). A rule says what a step writes beyond the surest position.
-"""
+entropy bound of Ben-Hamu et al., arXiv 2505.24857). A rule says what a step writes beyond the surest position. Write every position the model is sure of, and at least the surest, at each step (Fast-dLLM, arXiv 2505.22618)."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ from unmask.core import Frame, Rows, Schedule, decoder
 from unmask.core.shapes import AtBool, AtFloat, PerRow
 from unmask.decoders.path import check_sure, check_temperature
 from unmask.errors import UnmaskError, nearest
-from unmask.policies.draft import Draft, sample
-from unmask.policies.order import confidence, entropy, top
+from unmask.policies.draft import Draft, confidence, entropy, sample, top
 
 Rule = Literal["confidence", "factor", "entropy"]
 
@@ -86,4 +84,27 @@ class Adaptive:
 
     def rows(self, length: int) -> int:
         """At most: a step writes at least one position."""
+        return length
+
+
+@decoder("threshold", "confidence-threshold")
+@dataclass(frozen=True)
+class Threshold:
+    sure: float = 0.9  # a position whose likeliest token has at least this probability is written at once
+    block: int | None = None  # masks per block; 32, or all of them when there are fewer
+
+    def __post_init__(self) -> None:
+        check_sure(self.sure)
+
+    def __call__(self, rows: Rows) -> Iterator[Frame]:
+        return Adaptive(sure=self.sure, block=self.block)(rows)
+
+    @property
+    def choice(self) -> str:
+        return "score"
+
+    def resolved(self, length: int) -> Threshold:
+        return replace(self, block=Schedule.plan(length, self.block).block)
+
+    def rows(self, length: int) -> int:
         return length

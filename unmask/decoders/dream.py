@@ -16,8 +16,7 @@ from unmask.core import Frame, Rows, decoder
 from unmask.core.shapes import AtBool, AtFloat
 from unmask.decoders.path import check_temperature
 from unmask.errors import UnmaskError, nearest
-from unmask.policies.draft import Draft
-from unmask.policies.order import entropy, margin, top
+from unmask.policies.draft import Draft, entropy, margin, top
 
 ALGORITHMS = ("origin", "maskgit_plus", "topk_margin", "entropy")
 

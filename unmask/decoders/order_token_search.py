@@ -19,9 +19,8 @@ import torch
 from unmask.core import Frame, Rows, Schedule, Step, decoder
 from unmask.decoders.path import check_sure, check_temperature
 from unmask.errors import UnmaskError
-from unmask.policies.draft import branch, redraw, sample
+from unmask.policies.draft import branch, redraw, sample, top
 from unmask.policies.likelihood import Block, Likelihood, likelihood, score_blocks
-from unmask.policies.order import top
 from unmask.registry import ADDED
 
 

@@ -11,9 +11,8 @@ from typing import ClassVar, TypeVar
 
 from unmask.core import Frame, Rows, Schedule, decoder
 from unmask.errors import UnmaskError
-from unmask.policies import order
-from unmask.policies.draft import sample
-from unmask.policies.order import Order, top
+from unmask.policies import draft as order
+from unmask.policies.draft import Order, sample, top
 
 Case = TypeVar("Case", bound="SinglePath")
 

@@ -1,4 +1,4 @@
-"""Best-first search over second choices. This is ours, not the paper's.
+"""What a search may still spend: rows of each problem, and seconds of the whole batch. Texts being searched, with the second choice that each position had when it was written. Best-first search over second choices. This is ours, not the paper's.
 
 A greedy adaptive path writes a first text. At every slot it had a second choice, less likely by some factor. A
 deviation takes the second choice at one slot of a finished text, and writes again all that the text wrote from that
@@ -6,29 +6,99 @@ step on. The likeliest deviations come first, wherever they start. Every text is
 predicting them again. The answer is the text of highest score.
 
 A problem ends when no plausible second choice is left, when a text is predicted again with certainty, or when its
-rows are spent. Nothing is drawn at random: the seed does not matter.
-"""
+rows are spent. Nothing is drawn at random: the seed does not matter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import log
+from time import perf_counter
 
 import torch
 from torch import Tensor
 
 from unmask.core import Frame, Rows, Schedule, decoder
 from unmask.core.rows import first_of_each
-from unmask.core.shapes import AtBool, Bool, Int, PerRow
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Int, PerRow, Score
 from unmask.decoders.order_token_search import OrderTokenSearch
 from unmask.decoders.path import check_sure
 from unmask.errors import UnmaskError
-from unmask.policies.draft import Draft
+from unmask.policies.draft import Draft, top
 from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
-from unmask.policies.limit import Limit
-from unmask.policies.order import top
-from unmask.policies.texts import Texts
+
+
+class Limit:
+    """Counts as it is told."""
+
+    def __init__(self, rows: int, seconds: float | None, problems: Int[torch.Tensor, " problem"]):
+        self.left = torch.full_like(problems, rows)  # rows, by problem
+        self._now = perf_counter()
+        self._end = None if seconds is None else self._now + seconds
+        self._longest = 0.0  # step
+
+    def spend(self, problem: PerRow, rows: int = 1) -> None:
+        self.left.index_add_(0, problem, torch.full_like(problem, -rows))
+
+    def stop(self, problem: PerRow) -> None:
+        self.left[problem] = 0
+
+    def tick(self) -> None:
+        """A step is over."""
+        before, self._now = self._now, perf_counter()
+        self._longest = max(self._longest, self._now - before)
+
+    @property
+    def late(self) -> bool:
+        """Whether two more steps as long as the longest so far would pass the end."""
+        return self._end is not None and self._now + 2 * self._longest > self._end
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Rows and the second choices they had. `at` is every slot."""
+
+    rows: Rows
+    problem: PerRow  # which of the first rows each belongs to
+    second: AtTokens
+    odds: AtFloat  # log p of the second choice minus that of the first; -inf where it must not be taken (again)
+    prior: Score  # the sum of the odds that were accepted on the way to this text
+
+    @classmethod
+    def blank(cls, rows: Rows, problem: PerRow, prior: Score) -> Texts:
+        odds = rows.canvas.logp.new_full(rows.slots.shape, -torch.inf)
+        return cls(rows, problem, torch.zeros_like(rows.slots), odds, prior)
+
+    @property
+    def step(self) -> Int[Tensor, "row at"]:
+        """The step that wrote each slot."""
+        return self.rows.canvas.order.gather(1, self.rows.slots)
+
+    @property
+    def last(self) -> int:
+        return int(self.step.max())
+
+    def frame(self, more: Texts) -> Frame:
+        """These and others that are being written."""
+        score = torch.cat([self.rows.score, more.rows.score])
+        return replace(self.rows.joined(more.rows).frame(max(self.last, more.last)), score=score)
+
+    def joined(self, more: Texts) -> Texts:
+        names = ("problem", "second", "odds", "prior")
+        return Texts(self.rows.joined(more.rows), *(torch.cat([getattr(self, n), getattr(more, n)]) for n in names))
+
+    def deviate(self, text: PerRow, slot: PerRow) -> tuple[Texts, Texts]:
+        """The texts with these second choices struck out, and new ones that begin with them."""
+        rows, odds = replace(self.rows.keep(text), scores=None, kept=None), self.odds[text, slot]
+        column, step = rows.slots.gather(1, slot[:, None]), self.step[text]
+        began = step.gather(1, slot[:, None])
+        logp = rows.canvas.logp.gather(1, column) + odds[:, None]
+        rows = rows.remask(torch.where(step >= began, rows.slots, column))
+        token = self.second[text, slot][:, None]
+        rows = rows.write(column, token, torch.ones_like(token, dtype=torch.bool), began[:, 0], logp)
+        fresh = Texts.blank(rows, self.problem[text], self.prior[text] + odds)
+        return replace(self, odds=self.odds.index_put((text, slot), odds.new_tensor(-torch.inf))), fresh
+
 
 HURRY = 1.25  # a step writes at least masks / rows left ** HURRY: few at first, more when rows run out
 

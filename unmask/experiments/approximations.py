@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, at_most_below
 from unmask.experiments.methods import Method, Part, selected
 from unmask.experiments.paper_tables import paired_table
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import BENCHMARKS, Setup
 from unmask.report.plots import Plot, Point
 from unmask.report.tables import MISSING, Table

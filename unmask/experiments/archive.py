@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.methods import Method, Part
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
-from unmask.runs.compact import pack, read_lines, unpack, write_lines
 from unmask.runs.files import write_whole
-from unmask.runs.head import HEAD, difference
+from unmask.runs.header import HEAD, difference
+from unmask.runs.pack import pack, read_lines, unpack, write_lines
 from unmask.runs.store import read_run
 
 EXPERIMENT, MEASURED = "experiment.json", "measured.json"

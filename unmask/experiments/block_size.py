@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import ALPHA, Claim, Experiment, Findings, all_hold, chance, judge, points
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 from unmask.report.gather import Result, mean_by_problem
 from unmask.report.plots import Plot, Point

@@ -6,21 +6,20 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, pick, single_parts
+from unmask.experiments.results import Evidence, circumstances
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
-from unmask.experiments.timing import circumstances
 from unmask.report.search_tree import read_tree
 from unmask.report.tables import Table
 from unmask.report.tree_drawing import describe, tree_image
-from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
-from unmask.runs.prompt import read_prompt
+from unmask.runs.prompts import read_prompt
+from unmask.runs.settings import Decoding
 from unmask.runs.trace import Trace
 from unmask.tasks import Problem, task
-from unmask.tasks.countdown import ask
+from unmask.tasks.generated.countdown import ask
 
 BENCHMARK = "Countdown"
 NUMBERS, TARGET = [87, 28, 35], 94

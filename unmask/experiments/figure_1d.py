@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, all_hold, judge
 from unmask.experiments.methods import Part, pick, table_parts
 from unmask.experiments.paper import published_columns
 from unmask.experiments.paper_tables import benchmark_table, length_plot
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 
 BENCHMARK = "MATH500"

@@ -5,11 +5,11 @@ Countdown at L=128, one path and K = 5 beams at τ = 0.4: a pair of Table S2, an
 
 from __future__ import annotations
 
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Experiment, Findings, above
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.paper_tables import benchmark_table, paired_table
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 
 BENCHMARK = "Countdown"

@@ -8,19 +8,18 @@ from itertools import islice
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, above, chance, judge, points
 from unmask.experiments.methods import Method, Part, selected
+from unmask.experiments.results import Evidence, circumstances, seconds_of
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import BENCHMARKS, Setup
-from unmask.experiments.timing import circumstances, seconds_of
-from unmask.report.frontier_drawing import draw_frontier
+from unmask.report.frontier import draw_frontier
 from unmask.report.plots import ROWS, Plot, Point
 from unmask.report.statistics import holm
 from unmask.report.tables import MISSING, Table
-from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
-from unmask.runs.prompt import read_prompt
+from unmask.runs.prompts import read_prompt
+from unmask.runs.settings import Decoding
 from unmask.tasks import task
 
 LENGTH = 256  # for models without an answer length of their own

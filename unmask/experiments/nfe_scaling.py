@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from unmask.core import decoder
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, judge
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 from unmask.report.gather import Result, result_of_votes
 from unmask.report.plots import ROWS, Plot, Point

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import chance, points
+from unmask.experiments.results import Evidence
 from unmask.report.gather import Quantity
 from unmask.report.plots import Plot, forest, points_by_length
 from unmask.report.statistics import Difference, holm

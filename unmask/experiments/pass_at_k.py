@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, all_hold, judge
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 from unmask.report.gather import passes
 from unmask.report.plots import Plot, curve_lines

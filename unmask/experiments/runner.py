@@ -10,13 +10,12 @@ from typing import Any
 from unmask.errors import UnmaskError
 from unmask.experiments.methods import Part
 from unmask.experiments.setup import Setup
-from unmask.runs.decoding import Decoding
 from unmask.runs.engines import Engine
 from unmask.runs.evaluation import Watcher, evaluate
 from unmask.runs.grid import Grid, make_grid
-from unmask.runs.placement import Placement
+from unmask.runs.settings import Decoding, Placement
 from unmask.tasks import grading, task
-from unmask.tasks.benchmark import Benchmark
+from unmask.tasks.published.benchmark import Benchmark
 
 
 @dataclass(frozen=True)

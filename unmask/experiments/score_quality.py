@@ -10,18 +10,16 @@ from itertools import islice
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, pick, single_parts
+from unmask.experiments.results import Evidence, circumstances
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
-from unmask.experiments.timing import circumstances
-from unmask.report.quality import Quality, qualities, quality_plot, quality_table
+from unmask.report.quality import Quality, qualities, quality_plot, quality_table, survival_table
 from unmask.report.statistics import FEWEST
-from unmask.report.survival import survival_table
 from unmask.runs.candidates import BATCH, Candidate, Study
-from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
+from unmask.runs.settings import Decoding
 from unmask.tasks import task
 
 BENCHMARKS = ("Countdown", "GSM8K", "MATH500", "HumanEval")

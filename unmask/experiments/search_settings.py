@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 from unmask.core import decoder
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, above
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper_tables import paired_picture, paired_table
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 from unmask.report.plots import ROWS, Plot, Point
 from unmask.report.tables import Table

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from unmask.experiments import tuning
-from unmask.experiments.by_seed import above_by_seed
-from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Claim, Experiment, Findings, all_hold
+from unmask.experiments.experiment import Claim, Experiment, Findings, above_by_seed, all_hold
 from unmask.experiments.methods import ABLATIONS, Part, table_parts, ten
 from unmask.experiments.paper import MODELS, model_of, paper, published_columns
 from unmask.experiments.paper_tables import averages, benchmark_table, paired_picture, paired_table
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 from unmask.report.tables import Table
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from unmask.experiments.by_seed import above_by_seed
-from unmask.experiments.evidence import Evidence
-from unmask.experiments.experiment import Claim, Experiment, Findings
+from unmask.experiments.experiment import Claim, Experiment, Findings, above_by_seed
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.paper_tables import averages, benchmark_table, paired_table
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 
 BENCHMARKS = ("GSM8K", "MATH500", "Countdown", "HumanEval")

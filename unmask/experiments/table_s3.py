@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, table_parts, ten
 from unmask.experiments.paper import published_columns
 from unmask.experiments.paper_tables import benchmark_table, length_plot, paired_picture, paired_table
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 from unmask.report.statistics import FEWEST
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Experiment, Findings, above
 from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.paper import paper
 from unmask.experiments.paper_tables import benchmark_table, paired_table
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 
 BENCHMARK = "Countdown"

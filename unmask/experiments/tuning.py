@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unmask.errors import UnmaskError
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.methods import Method, Part
+from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 from unmask.report.tables import Table
 

@@ -15,20 +15,19 @@ from statistics import fmean, stdev
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.evidence import Evidence
 from unmask.experiments.experiment import Claim, Experiment, Findings, by_sign
 from unmask.experiments.methods import Method, Part
 from unmask.experiments.paper import paper
+from unmask.experiments.results import Evidence, circumstances, seconds_of
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
-from unmask.experiments.timing import circumstances, seconds_of
 from unmask.models import Model
 from unmask.report.plots import Plot, Point
 from unmask.report.statistics import Estimate
 from unmask.report.tables import MISSING, Table
-from unmask.runs.decoding import Decoding
 from unmask.runs.generation import Generation
-from unmask.runs.prompt import EncodedPrompt, read_prompt
+from unmask.runs.prompts import EncodedPrompt, read_prompt
+from unmask.runs.settings import Decoding
 from unmask.tasks import task
 
 BENCHMARK = "Countdown"

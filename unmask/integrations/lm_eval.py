@@ -18,13 +18,12 @@ import torch
 
 from unmask.core import reseed
 from unmask.errors import UnmaskError
-from unmask.integrations.arguments import Wanted, check_whole, read_arguments, read_wanted
-from unmask.integrations.settings import read_settings
-from unmask.policies.revealing import Duel
-from unmask.runs.decoding import heated
+from unmask.integrations.arguments import Wanted, check_whole, read_arguments, read_settings, read_wanted
+from unmask.policies.scoring import Duel
 from unmask.runs.generation import Generation
-from unmask.runs.prompt import EncodedPrompt
+from unmask.runs.prompts import EncodedPrompt
 from unmask.runs.scoring import Pair, Scored, Scoring
+from unmask.runs.settings import heated
 
 try:
     import lm_eval.models  # noqa: F401  before anything is registered: its own names would be missing

@@ -17,9 +17,9 @@ from unmask import api
 from unmask.core import Decoder, decoder
 from unmask.core.shapes import Int
 from unmask.errors import UnmaskError
+from unmask.models.checkpoints.tokenizer import Numbers
 from unmask.models.hf import wrap
-from unmask.models.text import Numbers
-from unmask.runs.decoding import DECODER, DecodingOptions, heated
+from unmask.runs.settings import DECODER, DecodingOptions, heated
 
 Generate = Callable[..., Any]
 # What `generate` makes of max_new_tokens, end-of-text and temperature, which are honoured here in another way.

@@ -13,8 +13,8 @@ from torch import Tensor
 from unmask.core import Beliefs, Canvas, Kept
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError, keywords_checked
+from unmask.models.checkpoints.tokenizer import Subwords, flat_ids
 from unmask.models.model import Messages, Model, Text
-from unmask.models.text import Subwords, flat_ids
 
 CHUNK = 2**28  # logits a module may make at a time: it makes those of every position, asked or not
 UNKNOWN = 2**20  # positions, where neither the caller nor the config gives a limit

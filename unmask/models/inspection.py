@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import get_args
 
 from unmask.errors import UnmaskError
-from unmask.models.cache import EXACT, Keep
+from unmask.models.checkpoints.manifest import read_manifest
+from unmask.models.checkpoints.weights import Shards
+from unmask.models.devices import DTYPES, needed, weights_bytes
 from unmask.models.load import checkpoint_folder, is_folder, registered
-from unmask.models.manifest import read_manifest
-from unmask.models.memory import DTYPES, needed, weights_bytes
-from unmask.models.transformer import Shape
-from unmask.models.weights import Shards
+from unmask.models.network.kv_cache import EXACT, Keep
+from unmask.models.network.transformer import Shape
 
 
 @dataclass(frozen=True)

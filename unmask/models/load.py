@@ -9,15 +9,14 @@ import torch
 
 from unmask.core import Denoiser
 from unmask.errors import UnmaskError, nearest
-from unmask.models.block_causal import make_network
-from unmask.models.family import family
-from unmask.models.hub import SETTINGS, is_hub_id, snapshot
-from unmask.models.manifest import read_block, read_length, read_manifest
-from unmask.models.memory import check_fits, choose_device, choose_dtype
+from unmask.models.checkpoints.hub import SETTINGS, is_hub_id, snapshot
+from unmask.models.checkpoints.manifest import read_block, read_length, read_manifest
+from unmask.models.checkpoints.weights import Shards, fill
+from unmask.models.devices import check_fits, choose_device, choose_dtype
+from unmask.models.families.family import family
 from unmask.models.model import Model, model
-from unmask.models.network import Network
-from unmask.models.transformer import Shape, Transformer
-from unmask.models.weights import Shards, fill
+from unmask.models.network.network import Network, make_network
+from unmask.models.network.transformer import Shape, Transformer
 
 
 def load(

@@ -21,8 +21,8 @@ from unmask.core import Beliefs, Canvas, Denoiser, Kept
 from unmask.core.shapes import Columns, Float
 from unmask.errors import UnmaskError
 from unmask.models.model import Messages, Model, model
-from unmask.models.network import Network
-from unmask.models.transformer import Shape, Transformer
+from unmask.models.network.network import Network
+from unmask.models.network.transformer import Shape, Transformer
 
 LARGEST = 2**20  # entries of a joint table
 LARGEST_SIZES = {"width": 4096, "layers": 256, "heads": 256, "context": 2**20}

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from unmask.errors import UnmaskError, nearest
-from unmask.report import labels
+from unmask.report import gather as labels
 from unmask.report.gather import Group, Series, pass_curve
 from unmask.report.statistics import Comparison, compare, holm
 from unmask.runs.summary import wilson

@@ -1,4 +1,4 @@
-"""Tables in three formats: terminal, Markdown, CSV. The HTML page has its own module."""
+"""Tables in three formats: terminal, Markdown, CSV. The HTML page has its own module. Tables for a paper: LaTeX with the package booktabs, one `table` per table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from unmask.report.labels import visible
+from unmask.ascii_output import spell
+from unmask.report.gather import visible
 from unmask.report.tables import BEST, MISSING, SECOND, Table, TableCell
-from unmask.spelling import spell
 
 _STYLES = {BEST: "bold", SECOND: "underline"}
 NAME = 24  # columns that a row's name has at least, if it needs them
@@ -119,3 +119,74 @@ def _marked(cell: TableCell) -> str:
 
 def escape(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", visible(text))
+
+
+HEAD = "% Written by `unmask report --latex`. Needs \\usepackage{booktabs}. Bold: best, underlined: second.\n"
+_SIGNS = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "±": r"$\pm$",
+    "·": r"$\cdot$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "→": r"$\to$",
+    "Δ": r"$\Delta$",
+    "α": r"$\alpha$",
+    "÷": r"$\div$",
+    "✓": r"$\surd$",
+    "✗": r"$\times$",
+    "“": "``",
+    "”": "''",
+    "τ": r"$\tau$",
+    "–": "--",
+    "…": r"\dots{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+_SIGN = re.compile("|".join(map(re.escape, _SIGNS)))
+
+
+def latex(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
+    parts = [HEAD, *map(table_latex, tables)]
+    if legend:
+        lines = [f"% {label}: {full}" for label, full in legend]
+        parts.append("\n".join(["% The decoders, every setting written out:", *map(visible, lines)]) + "\n")
+    return "\n".join(parts)
+
+
+def table_latex(table: Table) -> str:
+    columns = "l" + "r" * (len(table.head) - 1)
+    body = [" & ".join(map(_marked_latex, row)) + r" \\" for row in table.rows]
+    notes = " ".join(table.notes)
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            f"\\caption{{{escape_latex(table.title)}.{' ' + escape_latex(notes) if notes else ''}}}",
+            f"\\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            " & ".join(map(escape_latex, table.head)) + r" \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _marked_latex(cell: TableCell) -> str:
+    text = escape_latex(cell.text)
+    return f"\\textbf{{{text}}}" if cell.rank == BEST else f"\\underline{{{text}}}" if cell.rank == SECOND else text
+
+
+def escape_latex(text: str) -> str:
+    """Text as TeX prints it; signs that its fonts lack become formulas."""
+    return _SIGN.sub(lambda sign: _SIGNS[sign[0]], visible(text))

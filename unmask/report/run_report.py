@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.report import formats, webpage
+from unmask.report import formats
+from unmask.report import html as webpage
 from unmask.report.compare import Pair, cell_figures, choose_baseline, compare_with
+from unmask.report.formats import latex
 from unmask.report.gather import Group, gather
-from unmask.report.latex import latex
 from unmask.report.plots import Plot, draw, report_plots
-from unmask.report.sources import Source, missing_table, source_of, traces_of
+from unmask.report.provenance import Source, missing_table, source_of, traces_of
 from unmask.report.tables import Table, report_tables
-from unmask.runs.decoding import Decoding
-from unmask.runs.placement import Placement
 from unmask.runs.record import Name
+from unmask.runs.settings import Decoding, Placement
 from unmask.runs.store import Run, read_run
 
 CELL = ("decoder", "length", "seed")  # of a cell, not of a run

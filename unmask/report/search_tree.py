@@ -12,7 +12,7 @@ from functools import cached_property
 
 from unmask.core import Branch, Frame
 from unmask.errors import UnmaskError
-from unmask.runs.short_spec import decoder_label
+from unmask.runs.grid import decoder_label
 from unmask.runs.trace import Trace
 
 MASK, END = "░", "∎"  # shown for a mask and for the end of the text

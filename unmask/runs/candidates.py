@@ -24,18 +24,18 @@ import torch
 from torch import Tensor
 
 from unmask.core import Branch, Canvas, Denoiser, Rows, Schedule, Session, Step, block_size
+from unmask.core.cache import distinct
 from unmask.core.decoder import fit
-from unmask.core.kept import distinct
 from unmask.core.shapes import Score, Tokens
 from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import UnmaskError
 from unmask.policies.likelihood import likelihood, score_blocks
-from unmask.runs.decoding import spec
 from unmask.runs.files import read_json_lines, write_whole
 from unmask.runs.generation import Generation
 from unmask.runs.output import answer_text
-from unmask.runs.prompt import EncodedPrompt, read_prompt
+from unmask.runs.prompts import EncodedPrompt, read_prompt
 from unmask.runs.record import finite
+from unmask.runs.settings import spec
 from unmask.tasks import Problem, Task, task
 from unmask.tasks.grading import ready
 

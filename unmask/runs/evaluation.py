@@ -19,13 +19,12 @@ import torch
 from unmask import environment
 from unmask.core import reseed
 from unmask.errors import UnmaskError
-from unmask.models.digest import checkpoint
-from unmask.runs.arithmetic import arithmetic
-from unmask.runs.batching import Batches
+from unmask.models.checkpoints.fingerprint import checkpoint
 from unmask.runs.grid import Grid, digest_of
-from unmask.runs.job import Answer, Engine, Job, PosedProblem
+from unmask.runs.header import arithmetic
 from unmask.runs.record import FORMAT, Counts, Measured, Name, Record, trace_file
 from unmask.runs.store import Run, RunFolder, open_run, read_run
+from unmask.runs.worker import Answer, Batches, Engine, Job, PosedProblem
 from unmask.tasks import Problem, Task, task
 from unmask.version import __version__
 

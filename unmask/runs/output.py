@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from unmask.core import Cost
 from unmask.models import Model
-from unmask.runs.prompt import EncodedPrompt
+from unmask.runs.prompts import EncodedPrompt
 from unmask.runs.trace import Trace
 
 Finish = Literal["stop", "length"]

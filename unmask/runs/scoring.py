@@ -10,16 +10,13 @@ from typing import Any, TypeAlias
 from unmask.core import block_size
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
-from unmask.models.cache import cached
-from unmask.policies.hiding import Partition
+from unmask.models.network.kv_cache import cached
 from unmask.policies.likelihood import Likelihood, likelihood
-from unmask.policies.passage import Passage
-from unmask.policies.revealing import written_greedily
-from unmask.policies.way import Judgement, Way, way
+from unmask.policies.scoring import Judgement, Partition, Passage, Way, way, written_greedily
 from unmask.registry import parse
-from unmask.runs.prompt import EncodedPrompt, OnePrompt, check_ids, check_room, read_prompt
+from unmask.runs.progress import Progress, telling
+from unmask.runs.prompts import EncodedPrompt, OnePrompt, check_ids, check_room, read_prompt
 from unmask.runs.record import finite
-from unmask.runs.telling import Progress, telling
 
 WAY = "duel"  # where none is named
 OneText: TypeAlias = str | Sequence[int]

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from unmask.errors import UnmaskError
-from unmask.runs.files import sync_folder, write_all, write_whole
-from unmask.runs.folder import locked, make_folder, refusal
-from unmask.runs.growth import Digest
-from unmask.runs.head import HEAD, agree, learn, read_head
+from unmask.runs.files import locked, make_folder, refusal, sync_folder, write_all, write_whole
+from unmask.runs.header import HEAD, Digest, agree, learn, read_head
 from unmask.runs.record import Name, Record, read_record
 
 RECORDS = "records.jsonl"

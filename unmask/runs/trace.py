@@ -10,15 +10,14 @@ before with `writes` put in. A write that another step made carries that step as
 masked again is a write of the mask token with step 0. `rows` is how many were asked of the network so far. `drafts` are
 [row, position, token]: masked positions whose likeliest token is not the one it was for the `source`. `entropy` is that
 of the model's beliefs about each of the writes, in nats. Traces of earlier versions have none of the three. Only
-`measured` differs between runs with the same results.
-"""
+`measured` differs between runs with the same results. The likeliest token of every masked position when the model was last asked about it, and how that changes. How unsure the model was of every written position, when it was written."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,8 @@ import torch
 from torch import Tensor
 
 from unmask.core import Branch, Canvas, Frame
+from unmask.core.shapes import Tokens
 from unmask.errors import UnmaskError
-from unmask.runs.drafts import Answers, Drafts
-from unmask.runs.entropies import Entropies
 from unmask.runs.files import read_json_lines, write_whole
 
 FORMAT, VERSION = "unmask-trace", 1
@@ -244,3 +242,108 @@ def _replay_branch(line: dict[str, Any], parents: Canvas, slots: Tensor, step: i
         torch.tensor(line["blocks"], dtype=dtype),
         torch.tensor(line["kept"]),
     )
+
+
+NONE = -1
+
+
+@dataclass(frozen=True)
+class Drafts:
+    token: Tokens  # NONE where nothing was asked, or something is written
+
+    @classmethod
+    def blank(cls, canvas: Canvas) -> Drafts:
+        return cls(torch.full_like(canvas.tokens, NONE))
+
+    def after(self, old: Canvas, new: Canvas, answers: Answers) -> tuple[Drafts, list[list[int]]]:
+        """Of the rows `new`, each made from the row of `old` at its place, and [row, position, token] that changed."""
+        before = self.token.masked_fill(~new.masked, NONE)
+        token = before.clone()
+        for row in new.masked.any(1).nonzero()[:, 0].tolist():
+            drafts = answers.drafts(new.tokens[row]) or answers.drafts(old.tokens[row])
+            if drafts is not None:
+                at, likeliest = drafts
+                masked = new.masked[row, at]
+                token[row, at[masked]] = likeliest[masked]
+        row, place = (token != before).nonzero().unbind(1)
+        return Drafts(token), torch.stack([row, place, token[row, place]], 1).tolist()
+
+    def rows(self, source: Tensor) -> Drafts:
+        return Drafts(self.token[source])
+
+
+class Answers:
+    """What the model said of one problem's texts since the frame before, looked up by text."""
+
+    def __init__(self, frame: Frame, problem: int, pad: int):
+        self.frame, self.pad = frame, pad
+        self._places = dict(self._texts(problem))  # a text that was asked about twice: the last time
+        self._likeliest: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def _texts(self, problem: int) -> Iterator[tuple[bytes, tuple[int, int]]]:
+        for number, exchange in enumerate(self.frame.exchanges):
+            tokens = exchange.canvas.tokens[:, self.pad :].cpu()
+            for row in (exchange.canvas.problem == problem).nonzero()[:, 0].tolist():
+                yield _key(tokens[row]), (number, row)
+
+    def drafts(self, text: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The positions that were asked about in this text, and the likeliest token of each."""
+        if (place := self._places.get(_key(text))) is None:
+            return None
+        at, likeliest = self._answer(place[0])
+        return at[place[1]], likeliest[place[1]]
+
+    def _answer(self, number: int) -> tuple[Tensor, Tensor]:
+        if number not in self._likeliest:
+            exchange = self.frame.exchanges[number]
+            with torch.inference_mode():
+                likeliest, _ = exchange.beliefs.best
+            self._likeliest[number] = exchange.at.cpu() - self.pad, likeliest.cpu()
+        return self._likeliest[number]
+
+    def entropies(self, text: Tensor) -> dict[int, float]:
+        """By position, of what was asked about this text."""
+        if (place := self._places.get(_key(text))) is None:
+            return {}
+        exchange, row = self.frame.exchanges[place[0]], place[1]
+        with torch.inference_mode():
+            values = exchange.beliefs.entropy[row].tolist()
+        return dict(zip((exchange.at[row] - self.pad).tolist(), values, strict=True))
+
+
+def _key(tokens: Tensor) -> bytes:
+    return tokens.numpy().tobytes()
+
+
+DIGITS = 6
+
+
+class Entropies:
+    """Of the rows of one problem, in nats: of a written position at its writing, of a mask as asked ahead, else NaN."""
+
+    def __init__(self, canvas: Canvas):
+        self.value = torch.full(canvas.tokens.shape, math.nan, dtype=torch.float64)
+        self.known: dict[tuple[Any, ...], float] = {}  # by position, token, log p and step: a text may come back
+
+    def see(
+        self, new: Canvas, source: torch.Tensor, writes: Sequence[Sequence[Any]], step: int, answers: Answers
+    ) -> list[float | None]:
+        """Of each write of the rows `new`. What was not asked since the last frame is known from earlier ones."""
+        self.value, written = self.value[source], []
+        for row, place, token, logp, *when in writes:
+            order = when[0] if when else step
+            asked = new.tokens[row].masked_fill(new.order[row] >= order, new.mask_id)
+            before = self.known.get((place, token, logp, order), float(self.value[row, place]))
+            entropy = answers.entropies(asked).get(place, before)
+            self.value[row, place] = self.known[place, token, logp, order] = entropy
+            written.append(None if math.isnan(entropy) or token == new.mask_id else round(entropy, DIGITS))
+        self._look_ahead(new, answers)
+        return written
+
+    def _look_ahead(self, new: Canvas, answers: Answers) -> None:
+        """Some decoders ask about a row before the frame that shows it."""
+        self.value[new.masked] = math.nan
+        for row in new.masked.any(1).nonzero()[:, 0].tolist():
+            for place, entropy in answers.entropies(new.tokens[row]).items():
+                if new.masked[row, place]:
+                    self.value[row, place] = entropy

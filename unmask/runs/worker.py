@@ -1,12 +1,17 @@
-"""A worker holds a model, takes jobs and answers in plain values. It is the same in every engine."""
+"""What an engine is given and what it returns. Only plain values travel: specs and prompts, never objects. How many problems are decoded together: as many as fit the memory, while larger batches save time per problem.
+
+Results do not depend on it; time and memory do. A worker holds a model, takes jobs and answers in plain values. It is the same in every engine."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 
@@ -14,17 +19,171 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask import environment
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.models.digest import checkpoint
-from unmask.runs.arithmetic import arithmetic
-from unmask.runs.batching import Gauge, out_of_memory
+from unmask.models.checkpoints.fingerprint import checkpoint
+from unmask.models.devices import free, proc_bytes
 from unmask.runs.generation import Generation
-from unmask.runs.job import Answer, Done, Job, PosedProblem, failure
+from unmask.runs.header import arithmetic
 from unmask.runs.output import Output
-from unmask.runs.placement import Placement
-from unmask.runs.prompt import EncodedPrompt, read_prompt
-from unmask.runs.record import finite
+from unmask.runs.prompts import EncodedPrompt, read_prompt
+from unmask.runs.record import Cell, finite
+from unmask.runs.settings import Decoding, Placement
 from unmask.tasks import Task, task
 from unmask.version import __version__
+
+
+@dataclass(frozen=True)
+class PosedProblem:
+    """A problem as a worker sees it."""
+
+    id: str
+    messages: tuple[dict[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Problems of one cell, seed and sample."""
+
+    cell: Cell
+    seed: int  # of the run
+    sample: int
+    decoding: Decoding  # with the sample's own seed
+    placement: Placement
+    traced: bool
+    problems: tuple[PosedProblem, ...]
+
+    def part(self, start: int, stop: int) -> Job:
+        return replace(self, problems=self.problems[start:stop])
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"cell": list(self.cell), "decoding": self.decoding.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Job:
+        problems = tuple(PosedProblem(each["id"], tuple(each["messages"])) for each in values["problems"])
+        decoding, placement = Decoding.from_dict(values["decoding"]), Placement(**values["placement"])
+        parts = {"cell": Cell(*values["cell"]), "decoding": decoding, "placement": placement, "problems": problems}
+        return cls(**values | parts)
+
+    @property
+    def shape(self) -> tuple[str, str, int]:
+        """What decides how many problems fit together."""
+        return (self.cell.model, self.cell.decoder, self.cell.length)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a problem, not graded yet."""
+
+    problem: str
+    prompt: str
+    text: str
+    likelihood: float | None
+    cost: dict[str, int]
+    measured: dict[str, Any]
+    error: str | None = None
+    trace: str | None = None  # the file's text, if requested
+    marked: str | None = None  # the text uncut, special tokens written out, as `d1` reads it
+
+
+@dataclass(frozen=True)
+class Done:
+    """The result of a job."""
+
+    answers: tuple[Answer, ...]  # in the job's order
+    fitted: int  # problems that went through together
+    roomy: bool  # whether twice as many would fit the memory
+    seconds: float
+    checkpoint: dict[str, Any] | None = None  # the digest of the model that answered
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Done:
+        return cls(**{**values, "answers": tuple(Answer(**answer) for answer in values["answers"])})
+
+
+@runtime_checkable
+class Engine(Protocol):
+    def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done], None, None]:
+        """Results as they come, each job cut into batches. Closing the iterator ends the workers."""
+        ...
+
+
+def failure(problem: PosedProblem, sentence: str, prompt: str = "", **measured: Any) -> Answer:
+    return Answer(problem.id, prompt, "", None, {}, measured, error=sentence)
+
+
+FIRST, MOST = 4, 256
+SHARE = 0.8  # of the free memory, used unless a budget is given
+QUICKER = 0.95  # a doubled batch pays if it brings the time per problem down to this share
+
+
+@dataclass
+class Fit:
+    size: int
+    most: int = MOST
+    pace: float | None = None  # seconds per problem at half this size
+
+
+class Batches:
+    """Sizes by a job's shape: start small, double while that pays, never return to a size that did not fit."""
+
+    def __init__(self, fixed: int | None = None):
+        self.fixed = fixed
+        self._fits: dict[tuple[str, str, int], Fit] = {}
+
+    def size(self, shape: tuple[str, str, int]) -> int:
+        return self._fits.setdefault(shape, Fit(self.fixed or FIRST)).size
+
+    def saw(self, shape: tuple[str, str, int], tried: int, fitted: int, roomy: bool, seconds: float) -> None:
+        fit = self._fits[shape]
+        if fitted < tried:
+            fit.size = fit.most = min(fit.most, fitted)
+        elif self.fixed is None and tried == fit.size < fit.most:
+            self._grow(fit, roomy, seconds / tried)
+
+    def _grow(self, fit: Fit, roomy: bool, pace: float) -> None:
+        if fit.pace is not None and pace > QUICKER * fit.pace:
+            fit.most = fit.size  # the last doubling did not pay, so the next would not
+        elif roomy:
+            fit.pace, fit.size = pace, min(2 * fit.size, fit.most)
+
+
+class Gauge:
+    """Memory in use on a device, against a budget."""
+
+    def __init__(self, device: torch.device, budget: int | None, share: float = 1.0):
+        self.device = device
+        unused = free(device)
+        self.budget = budget if unused is None or budget is not None else self.used() + int(SHARE * share * unused)
+
+    def used(self) -> int:
+        if self.device.type == "cuda":
+            return torch.cuda.memory_allocated(self.device)
+        return proc_bytes("self/status", "VmRSS") or 0
+
+    def begin(self) -> int:
+        """Reset the peak; the memory in use before the work."""
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        else:
+            with contextlib.suppress(OSError):
+                Path("/proc/self/clear_refs").write_text("5")
+        return self.used()
+
+    def peak(self) -> int:
+        """0 where it is not known."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device)
+        return proc_bytes("self/status", "VmHWM") or 0
+
+    def roomy(self, base: int, peak: int) -> bool:
+        """Whether twice the work would stay inside the budget."""
+        return self.budget is None or base + 2 * (peak - base) <= self.budget
+
+
+def out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "allocate memory" in str(error)  # on a CPU
 
 
 class Attempt(NamedTuple):

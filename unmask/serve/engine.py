@@ -14,17 +14,15 @@ import torch
 from unmask.core import Canvas
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
-from unmask.runs.decoding import DECODER, DecodingOptions
 from unmask.runs.output import Output
-from unmask.runs.placement import Placement
-from unmask.runs.prompt import OnePrompt
-from unmask.serve.limits import RequestLimits
-from unmask.serve.refusals import ClosingError, RefusedError, TimedOutError
-from unmask.serve.replica import Replica
-from unmask.serve.request import Completed, Request, Show, Update, read_request
+from unmask.runs.prompts import OnePrompt
+from unmask.runs.settings import DECODER, DecodingOptions, Placement
+from unmask.serve.errors import ClosingError, RefusedError, TimedOutError
+from unmask.serve.queue import Event, Ticket, TicketQueue
+from unmask.serve.request import Completed, Request, RequestLimits, Show, Update, read_request
+from unmask.serve.scheduler import Replica
+from unmask.serve.stream import Watcher
 from unmask.serve.structured import check_grammar
-from unmask.serve.ticket import Event, Ticket, TicketQueue
-from unmask.serve.watcher import Watcher
 
 
 @runtime_checkable

@@ -9,8 +9,8 @@ from sse_starlette import EventSourceResponse
 
 from unmask.runs.trace import strict_json
 from unmask.serve.engine import Updates
-from unmask.serve.refusals import status_and_body
-from unmask.serve.replies import Replies, dumps
+from unmask.serve.errors import status_and_body
+from unmask.serve.openai_format import Replies, dumps
 from unmask.serve.request import Completed, Update
 
 PING = 15  # seconds after which a quiet stream shows that it is alive

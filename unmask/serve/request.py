@@ -1,18 +1,40 @@
-"""A request, what is told about it while it is decoded, and its answer: plain values that travel between processes."""
+"""What a server accepts, as one value. A request, what is told about it while it is decoded, and its answer: plain values that travel between processes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from unmask.core import reseed
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.decoding import Decoding
 from unmask.runs.output import Output
-from unmask.runs.prompt import EncodedPrompt, OnePrompt, read_prompt
-from unmask.serve.limits import RequestLimits
+from unmask.runs.prompts import EncodedPrompt, OnePrompt, read_prompt
+from unmask.runs.settings import Decoding
+
+
+# The comments beside the fields are also the help of the command line's options.
+@dataclass(frozen=True)
+class RequestLimits:
+    """What an engine accepts, and how much it does at the same time."""
+
+    waiting: int = 256  # requests that may wait; others are refused with 429
+    running: int = 64  # requests that are decoded at the same time
+    batch_rows: int = 64  # rows per forward
+    max_length: int = 1024  # masks that a request may ask for
+    max_rows: int = 65536  # rows of the network that a request may cost
+    max_choices: int = 16  # answers per request
+    max_seconds: float = 600.0  # seconds that a request may take, waiting included
+    max_body: int = 4_000_000  # bytes of a request
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if not 0 <= value < math.inf or (value == 0 and limit.name != "waiting"):
+                raise UnmaskError(f"{limit.name}={value} does not work: choose more than 0")
+
 
 Finish = Literal["stop", "length"]
 Show = Literal["text", "drafts", "trace"]  # what updates carry beside committed text

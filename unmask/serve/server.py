@@ -18,13 +18,12 @@ from sse_starlette.sse import AppStatus
 
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.placement import Placement
+from unmask.runs.settings import Placement
+from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.limits import RequestLimits
-from unmask.serve.logs import RequestLog, write_lines
-from unmask.serve.metrics import Metrics
-from unmask.serve.routes import make_app
-from unmask.serve.watcher import Watcher, Watchers
+from unmask.serve.operations import Metrics, RequestLog, write_lines
+from unmask.serve.request import RequestLimits
+from unmask.serve.stream import Watcher, Watchers
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from unmask.core.shapes import Columns
 from unmask.decoders.repeat import Repeated
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.models.text import Subwords
-from unmask.serve.committed import only_writes
+from unmask.models.checkpoints.tokenizer import Subwords
 from unmask.serve.request import Grammar, Request
+from unmask.serve.stream import only_writes
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer

@@ -1,13 +1,17 @@
-"""The training loop: bf16 and compiled on a GPU, averaged weights, stopped and resumed at any step."""
+"""Ctrl-C between steps, so that what is saved is whole. The training loop: bf16 and compiled on a GPU, averaged weights, stopped and resumed at any step."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -15,12 +19,31 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from unmask.errors import UnmaskError
-from unmask.models.checkpoint import token_id
-from unmask.models.transformer import Transformer
-from unmask.training.batches import batches
-from unmask.training.objective import loss
-from unmask.training.recipe import Recipe
-from unmask.training.tokenizer import MASK
+from unmask.models.checkpoints.save import token_id
+from unmask.models.network.transformer import Transformer
+from unmask.training.batches import batches, loss
+from unmask.training.recipe import MASK, Recipe
+
+
+@contextlib.contextmanager
+def between_steps() -> Iterator[Callable[[], bool]]:
+    """Tells whether Ctrl-C was pressed; a second one ends the process at once."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():  # only that one hears signals
+        yield event.is_set
+        return
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        event.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield event.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
 
 STATE = "state.pt"
 

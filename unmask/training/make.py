@@ -1,10 +1,10 @@
-"""From a recipe to a folder with a model: tokenizer, training, log, curves, weights."""
+"""Decoding accuracy of a model on the problems of a task. Training curves: loss and decoding accuracy against steps. From a recipe to a folder with a model: tokenizer, training, log, curves, weights."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,21 +12,81 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
+from unmask.core import Decoder
 from unmask.decoders import BestOf, LowConfidence
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.models.checkpoint import save_folder, token_id, write_json
-from unmask.models.network import Network
-from unmask.models.text import Subwords
-from unmask.runs.files import write_whole
-from unmask.runs.folder import locked, make_folder, refusal
-from unmask.training.evaluate import tally
-from unmask.training.interrupt import between_steps
-from unmask.training.loop import STATE, TrainingState, resume, save, train
-from unmask.training.plot import draw_curves
-from unmask.training.recipe import Recipe
-from unmask.training.tokenizer import END, MASK, learn
+from unmask.models.checkpoints.save import save_folder, token_id, write_json
+from unmask.models.checkpoints.tokenizer import Subwords
+from unmask.models.network.network import Network
+from unmask.runs.files import locked, make_folder, refusal, write_whole
+from unmask.runs.generation import Generation
+from unmask.runs.prompts import read_prompt
+from unmask.runs.settings import Decoding
+from unmask.tasks import Problem, Task
+from unmask.training.loop import STATE, TrainingState, between_steps, resume, save, train
+from unmask.training.recipe import END, MASK, Recipe, learn
 from unmask.version import __version__
+
+
+@dataclass(frozen=True)
+class Tally:
+    right: list[bool]  # whether the chosen row of each problem is right
+    every: list[list[bool]]  # whether each of its final rows is right
+    rows: float  # per problem
+
+    @property
+    def accuracy(self) -> float:
+        return sum(self.right) / len(self.right)
+
+
+def tally(
+    model: Model,
+    task: Task,
+    problems: Sequence[Problem],
+    decoder: Decoder,
+    length: int,
+    seed: int = 0,
+    batch: int = 256,
+) -> Tally:
+    generation = Generation(model, Decoding(decoder, length, seed), key=task.key)
+    prompts = [read_prompt(model, task.messages(problem), length) for problem in problems]
+    outputs = [
+        output
+        for start in range(0, len(prompts), batch)
+        for output in generation.outputs(prompts[start : start + batch])
+    ]
+    right: list[bool] = []
+    every: list[list[bool]] = []
+    for problem, output in zip(problems, outputs, strict=True):
+        grades = {text: task.grade(problem, text).right for text in {row.text for row in output.rows}}
+        every.append([grades[row.text] for row in output.rows])
+        right.append(grades[output.text])
+    return Tally(right, every, sum(output.cost.rows for output in outputs) / len(problems))
+
+
+def draw_curves(history: list[dict[str, Any]], path: Path) -> None:
+    try:
+        import matplotlib
+
+        matplotlib.use("svg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise UnmaskError("curves need matplotlib: pip install 'unmask[plot]'") from None
+    pyplot.rcParams["svg.hashsalt"] = "unmask"
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    left.plot([entry["step"] for entry in history], [entry["loss"] for entry in history])
+    left.set(xlabel="step", ylabel="loss, nats per answer token", yscale="log", title="training problems")
+    measured = [entry for entry in history if "accuracy" in entry]
+    for name in measured[0]["accuracy"] if measured else ():
+        steps = [entry["step"] for entry in measured]
+        right.plot(steps, [100 * entry["accuracy"][name] for entry in measured], marker=".", label=name)
+    right.set(xlabel="step", ylabel="right, %", ylim=(0, 100), title="validation problems, low-confidence")
+    if measured:
+        right.legend(fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+
 
 TOKENIZER = "tokenizer.json"
 MODEL = "model"  # folder of the finished model

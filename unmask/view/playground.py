@@ -7,7 +7,7 @@ from typing import Any
 
 import unmask.decoders  # noqa: F401  importing registers
 from unmask.core import decoder
-from unmask.entries import describe_entry
+from unmask.describe import describe_entry
 from unmask.policies.likelihood import likelihood
 from unmask.view.assets import compose, read, script
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError
+from unmask.runs.grid import decoder_label
 from unmask.runs.record import trace_file
-from unmask.runs.short_spec import decoder_label
 from unmask.runs.store import read_run
 from unmask.runs.trace import Trace, strict_json
 from unmask.view.assets import compose, read, script

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from unmask.models.config import Config
-from unmask.models.family import Field, family
-from unmask.models.qwen import QWEN2_SETTINGS, QWEN3_SETTINGS, QWEN_IDS, Qwen2, Qwen3
-from unmask.models.transformer import Shape
+from unmask.models.checkpoints.config import Config
+from unmask.models.families.family import Field, family
+from unmask.models.families.qwen import QWEN2_SETTINGS, QWEN3_SETTINGS, QWEN_IDS, Qwen2, Qwen3
+from unmask.models.network.transformer import Shape
 
 IDS = {**QWEN_IDS, "<|mask|>": 151_669}
 SPECIALS = {"eos_token": "<|im_end|>", "mask_token": "<|mask|>", "pad_token": "<|endoftext|>"}

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from unmask.models.checkpoint import write_json, write_specials
-from unmask.models.config import Config, class_names
-from unmask.models.family import LLAMA_SETTINGS, Family, family
-from unmask.models.tokenizer_files import MERGES, vocabulary
-from unmask.models.transformer import Shape
+from unmask.models.checkpoints.config import Config, class_names
+from unmask.models.checkpoints.save import write_json, write_specials
+from unmask.models.checkpoints.tokenizer_files import MERGES, vocabulary
+from unmask.models.families.family import LLAMA_SETTINGS, Family, family
+from unmask.models.network.transformer import Shape
 
 INHERITED, TRAINED = 131_072, 2048  # positions: in config.json, copied from Qwen2.5; and in Dream's training
 

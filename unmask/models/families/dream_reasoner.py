@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from unmask.models.config import Config, class_names
+from unmask.models.checkpoints.config import Config, class_names
+from unmask.models.families.family import family
 from unmask.models.families.sdar import SDAR
-from unmask.models.family import family
-from unmask.models.transformer import Shape
+from unmask.models.network.transformer import Shape
 
 
 @family("dream-reasoner")

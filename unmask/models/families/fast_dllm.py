@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from unmask.models.family import Field, family
-from unmask.models.qwen import QWEN2_SETTINGS, QWEN_IDS, Qwen2
-from unmask.models.transformer import Shape
+from unmask.models.families.family import Field, family
+from unmask.models.families.qwen import QWEN2_SETTINGS, QWEN_IDS, Qwen2
+from unmask.models.network.transformer import Shape
 
 
 @family("fast-dllm")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from unmask.models.family import LLAMA_SETTINGS, Family, family
-from unmask.models.tokenizer_files import write_tokenizer_json
-from unmask.models.transformer import Shape
+from unmask.models.checkpoints.tokenizer_files import write_tokenizer_json
+from unmask.models.families.family import LLAMA_SETTINGS, Family, family
+from unmask.models.network.transformer import Shape
 
 
 @family("illada")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from unmask.errors import UnmaskError
-from unmask.models.config import Config, flag, positive_number
-from unmask.models.family import Family, Field, family
-from unmask.models.names import Names
-from unmask.models.tokenizer_files import write_tokenizer_json
-from unmask.models.transformer import Shape
+from unmask.models.checkpoints.config import Config, flag, positive_number
+from unmask.models.checkpoints.tokenizer_files import write_tokenizer_json
+from unmask.models.checkpoints.weight_names import Names
+from unmask.models.families.family import Family, Field, family
+from unmask.models.network.transformer import Shape
 
 
 @family("llada")

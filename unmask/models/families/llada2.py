@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from unmask.errors import UnmaskError
-from unmask.models.config import LARGEST, Config, positive_number, shown
-from unmask.models.experts import Experts
+from unmask.models.checkpoints.config import LARGEST, Config, positive_number, shown
+from unmask.models.checkpoints.weight_names import Names
+from unmask.models.families.family import LLAMA_SETTINGS, Field, family, rotary_settings
 from unmask.models.families.llada_moe import LLaDAMoE, check_experts
-from unmask.models.family import LLAMA_SETTINGS, Field, family, rotary_settings
-from unmask.models.names import Names
-from unmask.models.transformer import Shape
+from unmask.models.network.experts import Experts
+from unmask.models.network.transformer import Shape
 
 
 @family("llada2")

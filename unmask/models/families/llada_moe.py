@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from unmask.errors import UnmaskError
-from unmask.models.config import LARGEST, Config, positive_number, shown
-from unmask.models.experts import Experts
-from unmask.models.family import LLAMA_SETTINGS, Family, Field, family
-from unmask.models.names import Names
-from unmask.models.tokenizer_files import write_tokenizer_json
-from unmask.models.transformer import Shape
+from unmask.models.checkpoints.config import LARGEST, Config, positive_number, shown
+from unmask.models.checkpoints.tokenizer_files import write_tokenizer_json
+from unmask.models.checkpoints.weight_names import Names
+from unmask.models.families.family import LLAMA_SETTINGS, Family, Field, family
+from unmask.models.network.experts import Experts
+from unmask.models.network.transformer import Shape
 
 
 @family("llada-moe")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from unmask.models.family import family
-from unmask.models.qwen import QWEN3_SETTINGS, QWEN_IDS, Qwen3
-from unmask.models.transformer import Shape
+from unmask.models.families.family import family
+from unmask.models.families.qwen import QWEN3_SETTINGS, QWEN_IDS, Qwen3
+from unmask.models.network.transformer import Shape
 
 
 @family("sdar")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from unmask.models.config import Config, class_names
-from unmask.models.family import LLAMA_SETTINGS, Family, Field, family
-from unmask.models.tokenizer_files import write_tokenizer_json
-from unmask.models.transformer import Shape
+from unmask.models.checkpoints.config import Config, class_names
+from unmask.models.checkpoints.tokenizer_files import write_tokenizer_json
+from unmask.models.families.family import LLAMA_SETTINGS, Family, Field, family
+from unmask.models.network.transformer import Shape
 
 
 @family("stable-diffcoder")

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 
 from unmask.errors import UnmaskError, nearest
-from unmask.runs.batching import Batches
-from unmask.runs.job import Done, Engine, Job
-from unmask.runs.worker import Worker
+from unmask.runs.worker import Batches, Done, Engine, Job, Worker
 
 ENGINES = ("local", "ray")
 

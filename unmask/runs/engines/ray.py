@@ -18,11 +18,9 @@ from typing import Any
 
 from unmask import environment
 from unmask.errors import UnmaskError
-from unmask.runs.arithmetic import contrast
-from unmask.runs.batching import Batches
-from unmask.runs.job import Done, Job, failure
+from unmask.runs.header import contrast
 from unmask.runs.record import Name
-from unmask.runs.worker import Worker
+from unmask.runs.worker import Batches, Done, Job, Worker, failure
 from unmask.version import __version__
 
 try:

@@ -1,0 +1,150 @@
+"""The driver: checks, groups, counts and times the work of a decoder, and reads its frames."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from unmask.core.canvas import Canvas
+from unmask.core.decoder import Decoder, Frame, fit
+from unmask.core.denoiser import Cost, Denoiser, Listener, Meter, block_size
+from unmask.core.rows import Rows, leads_of
+from unmask.errors import UnmaskError
+
+# Wraps the meter for the decoder: guidance, suppression, early end. Sees the canvas before anything is written.
+Adapter = Callable[[Denoiser, Canvas], Denoiser]
+# Called with the numbers of a frame's problems in the given canvas, and the frame.
+Watch = Callable[[list[int], Frame], None]
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """All final rows of one problem, on the CPU."""
+
+    canvas: Canvas
+    score: list[float]
+    cost: Cost
+
+
+class Session:
+    """A decoder at work on problems with equally many masks: iterate over its frames, then read its results."""
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        denoiser: Denoiser,
+        canvas: Canvas,
+        seed: int | Sequence[int] = 0,  # of all problems, or of each
+        adapt: Adapter | None = None,
+        listen: bool = False,
+    ):
+        _check(denoiser, canvas)
+        self.began = time.perf_counter()
+        if denoiser.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(denoiser.device)
+        numbers = torch.arange(len(canvas), device=canvas.tokens.device)
+        self.canvas = replace(canvas, problem=numbers)
+        self.meter = Meter(denoiser, len(canvas))
+        self.model = adapt(self.meter, self.canvas) if adapt else self.meter
+        self.listener = Listener(self.model) if listen else None
+        with torch.inference_mode():
+            self.rows = Rows.start(self.canvas, self.listener or self.model, seed)
+        self.decoder = fit(decoder, block_size(denoiser), self.rows.length).resolved(self.rows.length)
+        self.frame: Frame | None = None
+
+    def __iter__(self) -> Iterator[Frame]:
+        frames = self.decoder(self.rows)
+        while True:
+            with torch.inference_mode():  # entered anew for each frame: a generator must not leak it to its reader
+                frame = next(frames, None)
+                if frame is None:
+                    return
+                exchanges = self.listener.take() if self.listener else ()
+                self.frame = replace(frame, spent=self.meter.counts[0].clone(), exchanges=exchanges)
+            yield self.frame
+
+    def results(self) -> list[Decoded]:
+        """Of each problem, after the last frame."""
+        if self.frame is None:
+            raise UnmaskError("the decoder ended without a frame")
+        return [*self._decoded(self.frame, range(len(self.canvas))).values()]
+
+    def ended(self) -> dict[int, Decoded]:
+        """Results, by number, of problems that ended with the current frame while others go on."""
+        if self.frame is None or self.frame.ended is None:
+            return {}
+        return self._decoded(self.frame.ended, self.frame.ended.canvas.problem.unique().tolist())
+
+    def _decoded(self, frame: Frame, problems: Sequence[int]) -> dict[int, Decoded]:
+        canvas, score = frame.canvas.cpu(), frame.score.cpu()
+        seconds = time.perf_counter() - self.began  # the device has finished by now
+        if score.isnan().any():
+            raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
+        if not canvas.done:
+            raise UnmaskError(f"the decoder ended with {int(canvas.masked.sum())} masks left: write every slot")
+        counts, results = self.meter.counts.T.tolist(), {}
+        shared = {"memory": _peak(self.model.device), "batch_seconds": seconds}
+        for problem in problems:
+            rows = (canvas.problem == problem).nonzero()[:, 0]
+            cost = Cost(self.meter.calls, *counts[problem], seconds=seconds / len(self.canvas), **shared)
+            results[problem] = Decoded(canvas.rows(rows), score[rows].tolist(), cost)
+        return results
+
+
+def stream(
+    decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0, *, adapt: Adapter | None = None
+) -> Iterator[Frame]:
+    """Frames as they come. Rows of the canvas need equally many masks."""
+    return iter(Session(decoder, denoiser, canvas, seed, adapt))
+
+
+def decode(
+    decoder: Decoder,
+    denoiser: Denoiser,
+    canvas: Canvas,
+    seed: int = 0,
+    *,
+    adapt: Adapter | None = None,
+    watch: Watch | None = None,
+    listen: bool = False,
+) -> list[Decoded]:
+    """The final rows of every problem, in the canvas's order, whatever their numbers of masks.
+
+    `listen` has the frames tell what was asked for them.
+    """
+    results: dict[int, Decoded] = {}
+    for numbers in _alike(canvas, block_size(denoiser)):
+        group = torch.tensor(numbers, device=canvas.tokens.device)
+        session = Session(decoder, denoiser, canvas.rows(group), seed, adapt, listen)
+        for frame in session:
+            if watch:
+                watch(numbers, frame)
+        results |= zip(numbers, session.results(), strict=True)
+    return [results[row] for row in range(len(canvas))]
+
+
+def _alike(canvas: Canvas, block: int | None) -> list[list[int]]:
+    """Rows with equally many masks, which for a block-causal model begin at the same place of a block."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    leads = leads_of(canvas, block)
+    for row, count in enumerate(canvas.masked.sum(1).tolist()):
+        groups.setdefault((count, -1 if (lead := leads[row]) is None else lead), []).append(row)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _peak(device: torch.device) -> int:
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
+
+
+def _check(denoiser: Denoiser, canvas: Canvas) -> None:
+    if not len(canvas):
+        raise UnmaskError("there is nothing to decode: give at least one prompt")
+    longest = int((canvas.width - canvas.pad).max())
+    if longest > denoiser.context:
+        raise UnmaskError(
+            f"prompt and answer need {longest} positions, the model takes {denoiser.context}: "
+            f"shorten the length by {longest - denoiser.context} or the prompt"
+        )

@@ -1,0 +1,157 @@
+"""Classifier-free guidance (LLaDA's `cfg_scale`): each row is also asked with everything that was given masked. Keeping tokens back: never written (`Suppressed`), or written last (`Late`). Both act before a token is drawn.
+
+The published loop edits its logits after the draw, which at a temperature above 0 changes nothing. Early end: once a row's answer has ended, what follows is end-of-text, and the network is not asked about it.
+
+After end-of-text this is approximate, because the published loop goes on denoising there. After a stop string it is
+exact for a single path, whose text is cut there anyway. It is decided row by row, so it does not depend on the batch,
+and it works under any decoder: ended rows are answered here, and cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper
+from unmask.core.shapes import AtFloat, AtTokens, Bool, Columns
+from unmask.models.checkpoints.tokenizer import HALF
+from unmask.models.model import Model
+
+
+class Guided(Wrapper):
+    """Logits un + (scale + 1)(cond − un), for twice the rows."""
+
+    def __init__(self, inner: Denoiser, given: Bool[Tensor, "problem pos"], scale: float):
+        super().__init__(inner)
+        self.given, self.scale = given, scale
+
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        both = self.inner(self._doubled(canvas), torch.cat([at, at]), kept and kept.derive("guided", self._both))
+        half = len(canvas) * at.shape[1]
+
+        def read(places: Tensor) -> Tensor:
+            cond, uncond = both.read(places), both.read(places + half)
+            guided = uncond + (self.scale + 1) * (cond - uncond)
+            # Where either is -inf, the difference says nothing.
+            return torch.where(cond.isneginf() | uncond.isneginf(), cond, guided)
+
+        return replace(both, read=read, shape=(len(canvas), at.shape[1]), computed=None)
+
+    def _doubled(self, canvas: Canvas) -> Canvas:
+        """Every row as it is, then every row with what was given masked."""
+        rows = torch.arange(len(canvas), device=canvas.tokens.device)
+        both = canvas.rows(torch.cat([rows, rows]))
+        hidden = torch.cat([torch.zeros_like(canvas.real), self.given[canvas.problem]])
+        return replace(both, tokens=both.tokens.masked_fill(hidden, self.mask_id))
+
+    def _both(self, kept: Kept) -> Kept:
+        """Place i as places 2i and 2i + 1."""
+        places = torch.cat([2 * kept.places, 2 * kept.places + 1])
+        rows = torch.arange(len(kept.snapshot), device=places.device)
+        snapshot = self._doubled(kept.snapshot).rows(torch.stack([rows, rows + len(rows)], dim=1).flatten())
+        window = torch.cat([kept.window, kept.window])
+        return replace(kept, snapshot=snapshot, places=places, window=window, scale=2)
+
+
+class Suppressed(Wrapper):
+    """The tokens have probability 0 wherever they are asked about."""
+
+    def __init__(self, inner: Denoiser, tokens: Iterable[int]):
+        super().__init__(inner)
+        self.tokens = torch.tensor(sorted(tokens), device=inner.device)
+
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        return without(self.inner(canvas, at, kept), self.tokens)
+
+
+def without(beliefs: Beliefs, tokens: Tensor) -> Beliefs:
+    return replace(beliefs, read=lambda places: beliefs.read(places).index_fill(1, tokens, -torch.inf))
+
+
+class Late(Wrapper):
+    """The tokens may be drawn, but rank below all others: LLaDA's `confidence_eos_eot_inf`, as it is documented.
+
+    Ranks are read from log p, so a written late token leaves −inf in its row's score.
+    """
+
+    def __init__(self, inner: Denoiser, tokens: Iterable[int]):
+        super().__init__(inner)
+        self.tokens = torch.tensor(sorted(tokens), device=inner.device)
+
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        return _LateBeliefs(**vars(self.inner(canvas, at, kept)), late=self.tokens)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LateBeliefs(Beliefs):
+    late: Tensor
+
+    @cached_property
+    def best(self) -> tuple[AtTokens, AtFloat]:
+        token, _ = super().best
+        return token, self._ranked(token)
+
+    def draw(self, uniform: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+        token, _ = super().draw(uniform, temperature)
+        return token, torch.stack([self._ranked(draw) for draw in token.unbind(2)], dim=2)
+
+    def _ranked(self, token: AtTokens) -> AtFloat:
+        """log p once the late tokens are out of the question: −inf for themselves."""
+        return without(self, self.late).logp(token)
+
+
+Ended = Callable[[Canvas], Bool[Tensor, " row"]]
+
+
+class EarlyEnd(Wrapper):
+    def __init__(self, inner: Denoiser, eos: Iterable[int], ended: Ended | None = None):
+        super().__init__(inner)
+        self.eos = torch.tensor(sorted(eos), device=inner.device)
+        self.ended = ended or self._after_eos
+        self.vocab = 0  # known after the first call; before it no row can have ended
+
+    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+        ended = self.ended(canvas)
+        if not ended.any():
+            beliefs = self.inner(canvas, at, kept)
+            self.vocab = beliefs.vocab
+            return beliefs
+        live, shape = (~ended).nonzero()[:, 0], (0, at.shape[1])
+        beliefs = Beliefs(lambda places: places, shape, self.vocab, self.mask_id, self.device)
+        if len(live):
+            beliefs = self.inner(canvas.rows(live), at[live], kept and kept.some(live.tolist()))
+        return beliefs.among(live, len(canvas), int(self.eos[0]), self.dtype)
+
+    def _after_eos(self, canvas: Canvas) -> Bool[Tensor, " row"]:
+        """Rows whose answer holds an end-of-text token with no mask before it."""
+        answer = canvas.tokens[:, canvas.start :]
+        masks = canvas.masked.cumsum(1)[:, canvas.start :]
+        return (torch.isin(answer, self.eos) & (masks == 0)).any(1)
+
+
+def after_stop(model: Model, stop: Sequence[str]) -> Ended:
+    """Rows whose answer holds a stop string with no mask before it: the text will be cut there, whatever follows."""
+
+    def ended(canvas: Canvas) -> Bool[Tensor, " row"]:
+        unfilled = canvas.masked[:, : canvas.start].any(1).tolist()
+        answers = canvas.tokens[:, canvas.start :].tolist()
+        rows = [not gaps and _is_cut(_written(model, ids), stop) for gaps, ids in zip(unfilled, answers, strict=True)]
+        return torch.tensor(rows, device=canvas.tokens.device)
+
+    return ended
+
+
+def _written(model: Model, ids: Sequence[int]) -> str:
+    """The whole characters before the first mask and the first end-of-text."""
+    last = {model.denoiser.mask_id, *model.eos}
+    end = next((place for place, token in enumerate(ids) if token in last), len(ids))
+    return model.text.decode(list(ids[:end])).rstrip(HALF)
+
+
+def _is_cut(text: str, stop: Sequence[str]) -> bool:
+    """Whether it is known where the text is cut: no stop string that began earlier may still be completed."""
+    place = min((place for word in stop if (place := text.find(word)) >= 0), default=None)
+    return place is not None and not any(word.startswith(text[at:]) for at in range(place) for word in stop)

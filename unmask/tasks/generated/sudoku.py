@@ -1,0 +1,94 @@
+"""4×4 Sudoku; the level is how many cells are blank. Any grid that keeps the given digits and the rules is right.
+
+Solve the following Sudoku puzzle: 3102200002100320
+
+3142
+2431
+4213
+1324
+<answer>3142243142131324</answer>
+
+A grid is 16 characters, row by row; 0 is a blank. Each row, column and box holds 1 to 4. Only 288 full grids exist, so
+a puzzle is solved by finding those that keep its digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import ClassVar
+
+from unmask.tasks.generated.generated import Generated, Sketch, choose, tagged
+from unmask.tasks.task import Grade, Metric, Problem, task
+
+UNITS = (
+    *(tuple(range(row, row + 4)) for row in range(0, 16, 4)),
+    *(tuple(range(column, 16, 4)) for column in range(4)),
+    *((box, box + 1, box + 4, box + 5) for box in (0, 2, 8, 10)),
+)
+PEERS = tuple(frozenset(other for unit in UNITS if cell in unit for other in unit) - {cell} for cell in range(16))
+
+
+def _fill(grid: str) -> Iterator[str]:
+    if len(grid) == 16:
+        yield grid
+        return
+    seen = {grid[peer] for peer in PEERS[len(grid)] if peer < len(grid)}
+    for digit in "1234":
+        if digit not in seen:
+            yield from _fill(grid + digit)
+
+
+GRIDS = tuple(_fill(""))
+
+
+@task("sudoku")
+@dataclass(frozen=True)
+class Sudoku(Generated):
+    levels: ClassVar[range] = range(4, 14)
+    missing: ClassVar[str] = "no grid of 16 digits"
+
+    level: int = 12  # blank cells
+
+    def sketch(self, rng: Random) -> Sketch:
+        grid = choose(rng, GRIDS)
+        cells = list(grid)
+        for cell in rng.sample(range(16), self.level):
+            cells[cell] = "0"
+        puzzle = "".join(cells)
+        return Sketch(puzzle, ask(puzzle), solve(grid), {"puzzle": puzzle})
+
+    def read(self, text: str) -> str | None:
+        grid = "".join((tagged(text) or "").split())
+        return grid if len(grid) == 16 and grid.isascii() and grid.isdigit() else None
+
+    def fault(self, problem: Problem, answer: str) -> str:
+        return "" if answer in solutions(problem.data["puzzle"]) else "the grid breaks the rules"
+
+    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
+        """The score is the fraction of blanks that match the nearest solution."""
+        grade = super().grade(problem, text, metric)
+        if grade.answer is None:
+            return grade
+        puzzle = problem.data["puzzle"]
+        return replace(grade, score=max(share(puzzle, grid, grade.answer) for grid in solutions(puzzle)))
+
+
+def ask(puzzle: str) -> str:
+    return f"Solve the following Sudoku puzzle: {puzzle}"
+
+
+def solve(grid: str) -> str:
+    return f"{grid[:4]}\n{grid[4:8]}\n{grid[8:12]}\n{grid[12:]}\n<answer>{grid}</answer>"
+
+
+def solutions(puzzle: str) -> list[str]:
+    """Every completion of a puzzle, smallest first."""
+    return [grid for grid in GRIDS if all(given in ("0", cell) for given, cell in zip(puzzle, grid, strict=False))]
+
+
+def share(puzzle: str, solution: str, answer: str) -> float:
+    """The fraction of the blanks that are filled as in the solution."""
+    blanks = [cell for cell in range(16) if puzzle[cell] == "0"]
+    return sum(answer[cell] == solution[cell] for cell in blanks) / len(blanks)

@@ -1,0 +1,272 @@
+"""The only place where programs that a model wrote are run.
+
+Two processes run, each in its own sandbox (`jail.py`): one holds the program, the other the tests (`inside.py`).
+Neither has network access, sees other processes, or has any privileges. The only files are the interpreter with what it
+loads (`runtime.py`) and an empty folder in memory. Memory, processor time, processes, file size and messages are
+limited; prints are discarded. Calls of the kernel that namespaces leave open are refused (`syscalls.py`).
+
+This resists early exits, objects that equal everything, patched builtins or checkers, signals, forged output, fork
+bombs and floods. The verdict leaves the judge's process on a pipe that the program does not have. It does not resist
+a kernel vulnerability, or a program that has memorised the answers to the tests. The memory limit is per process, so
+a program may use `processes` times as much. docs/tasks.md has a table of attacks.
+
+The sandbox uses user namespaces, directly or through bubblewrap. `rlimits` is weaker: the same two processes under the
+same limits, but your files and your other processes, including the judge, are within reach, and a process that the
+program put into the background outlives it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from io import FileIO
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from unmask.errors import UnmaskError
+from unmask.tasks.sandbox import child as inside
+from unmask.tasks.sandbox import jail, syscalls
+from unmask.tasks.sandbox.runtime import interpreter, runtime
+
+Confinement = Literal["namespaces", "rlimits"]
+MIB = 1 << 20
+# Sets in one order; memory of one pool, since each of a thread's own would take 64 MiB of the address space.
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "MALLOC_ARENA_MAX": "1"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    seconds: int = 10  # processor time per process, for a program and all its tests; also the longest rest
+    patience: int = 120  # wall time, which other work on the machine stretches
+    memory: int = 512 * MIB  # address space per process
+    processes: int = 16  # threads count too
+    disk: int = 16 * MIB  # size of the folder in memory
+
+
+@dataclass(frozen=True)
+class ProgramTest:
+    program: str
+    tests: tuple[str, ...]  # run in order, in the judge's process
+    names: tuple[str, ...]  # names of the program that the tests use
+    prelude: str = ""  # run before the tests, in the judge's process, for their imports
+    before: str = ""  # run before the program, in its process
+    setup: str = ""  # run after the program, in its process
+
+
+@dataclass(frozen=True)
+class SandboxResult:
+    right: bool
+    note: str  # why it is wrong, and whether it ran without the full sandbox
+
+
+def run(test: ProgramTest, confinement: Confinement = "namespaces", limits: Limits | None = None) -> SandboxResult:
+    """Run every test against the program. Raises only if no sandbox is available."""
+    method = means() if confinement == "namespaces" else "rlimits"
+    result = _run(test, method, limits or Limits())
+    if confinement == "rlimits":
+        note = "ran under rlimits only"
+        return SandboxResult(result.right, f"{result.note}; {note}" if result.note else note)
+    return result
+
+
+@cache
+def means() -> str:
+    """How programs are confined on this machine, `namespaces` or else `bubblewrap`: the first that runs a program."""
+    methods = ["namespaces"] if sys.platform == "linux" else []
+    if shutil.which("bwrap") and os.getuid() != 0:
+        methods.append("bubblewrap")
+    hello = ProgramTest("def hello(): return 'hello'", ("assert hello() == 'hello'",), ("hello",))
+    reason = "a test program returned nothing" if methods else "this is not Linux"
+    for method in methods:
+        try:
+            if _run(hello, method, Limits()).right:
+                return method
+        except UnmaskError as error:
+            reason = str(error)
+    raise UnmaskError(
+        f"there is no sandbox for programs ({reason}): allow unprivileged user namespaces, install bubblewrap 0.8 or "
+        "newer (apt-get install bubblewrap), or accept a weaker one with --sandbox rlimits"
+    )
+
+
+def _run(test: ProgramTest, method: str, limits: Limits) -> SandboxResult:
+    parts = {"before": test.before, "program": test.program, "setup": test.setup}
+    program = {"role": "program", "names": test.names, **parts}
+    judge = {"role": "judge", "prelude": test.prelude, "tests": test.tests, "names": test.names}
+    with contextlib.ExitStack() as stack:
+        (calls_in, calls_out), (replies_in, replies_out), (verdict_in, verdict_out) = (_pipe(stack) for _ in range(3))
+        sides = [
+            stack.enter_context(_process(program, method, limits, (calls_in, replies_out))),
+            stack.enter_context(_process(judge, method, limits, (replies_in, calls_out, verdict_out))),
+        ]
+        for end in (calls_in, calls_out, replies_in, replies_out, verdict_out):
+            end.close()
+        waited = _wait(verdict_in, sides, limits)
+        return _result(read_line(verdict_in, time.monotonic() + 1) if waited else None, sides, limits)
+
+
+def _wait(verdict: FileIO, sides: list[Side], limits: Limits) -> bool:
+    """Whether the verdict came before the time was up: the processor's, the wall's, or that of a rest of both sides.
+
+    A machine under load slows a program down, but does not let it rest: a hundredth of a processor counts as work.
+    """
+    began = rested = time.monotonic()
+    work = 0.0
+    while not select.select([verdict], [], [], 0.25)[0]:
+        now, done = time.monotonic(), processor_time([side.process.pid for side in sides])
+        if not done or abs(done - work) > limits.seconds / 100:  # none is known where there is no /proc
+            work, rested = done, now
+        if done > 3 * limits.seconds or now - began > limits.patience or now - rested > limits.seconds:
+            return False
+    return True
+
+
+def processor_time(pids: list[int]) -> float:
+    """Seconds that these processes, their descendants and the ended ones they waited for have used."""
+    children: dict[int, list[int]] = defaultdict(list)
+    ticks: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError):
+            words = entry.read_text(errors="replace").rpartition(")")[2].split()
+            children[int(words[1])].append(int(entry.parent.name))
+            ticks[int(entry.parent.name)] = sum(map(int, words[11:15]))
+    family = list(pids)
+    for pid in family:  # grows while it is walked
+        family += children[pid]
+    return sum(ticks.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
+
+
+def _pipe(stack: contextlib.ExitStack) -> tuple[FileIO, FileIO]:
+    read, write = os.pipe()
+    return stack.enter_context(FileIO(read, "r")), stack.enter_context(FileIO(write, "w"))
+
+
+def read_line(pipe: IO[bytes], deadline: float) -> bytes | None:
+    """One line, or its beginning if the other end closed; None at the deadline."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < 1 << 16:
+        if not select.select([pipe], [], [], max(deadline - time.monotonic(), 0))[0]:
+            return None
+        piece = pipe.read(1 << 12)
+        if not piece:
+            break
+        line += piece
+    return line
+
+
+def _result(line: bytes | None, sides: list[Side], limits: Limits) -> SandboxResult:
+    if line is None:
+        return SandboxResult(False, "took too long")
+    result = json.loads(line) if line.endswith(b"\n") else {"right": False, "note": "the tests ended early"}
+    if not result.pop("started", False):
+        for side in sides:
+            if side.refused(limits.seconds):
+                raise UnmaskError(f"the sandbox could not be entered: {side.error_text()}")
+    return SandboxResult(**result)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two processes, as seen from outside."""
+
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+    method: str
+
+    def refused(self, seconds: float) -> bool:
+        """Whether it ended before its work began. Only `jail.py` hides the exit status of the program itself."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.method == "namespaces" and self.process.wait(timeout=seconds) > 0
+        return False
+
+    def error_text(self) -> str:
+        self.errors.seek(0)
+        return " ".join(self.errors.read(300).decode(errors="replace").split()) or f"exit {self.process.returncode}"
+
+
+@contextlib.contextmanager
+def _process(job: dict[str, Any], method: str, limits: Limits, keep: tuple[FileIO, ...]) -> Iterator[Side]:
+    handles = [end.fileno() for end in keep]
+    with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as errors:
+        text.write(json.dumps(job | {"handles": handles} | _confined(method, limits)).encode())
+        text.seek(0)
+        process = subprocess.Popen(
+            [*_wrapper(method, limits), interpreter(), "-s", "-S", "-P", "-B", "-c", _source()],
+            stdin=text,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            pass_fds=handles,
+            env=ENVIRONMENT,
+            cwd="/",
+            start_new_session=True,
+        )
+        try:
+            yield Side(process, errors, method)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _confined(method: str, limits: Limits) -> dict[str, Any]:
+    """How the process confines itself before anything else."""
+    processes = limits.processes + (_own_processes() if method == "rlimits" else 0)
+    bounds = {"memory": limits.memory, "cpu": limits.seconds, "processes": processes, "disk": limits.disk}
+    if method != "namespaces":
+        return {"enter": None, "weak": method == "rlimits", "limits": bounds}
+    outer = _unused_user() if os.getuid() == 0 else 0
+    enter = {"runtime": asdict(runtime()), "disk": limits.disk, "patience": limits.patience, "outer": outer}
+    return {"enter": enter, "limits": bounds}
+
+
+def _unused_user() -> int:
+    """A user that owns and runs nothing, so that its process count is the program's; used when we are root."""
+    ranges = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    start, outside, count = max(ranges, key=lambda row: row[2])
+    if count > 2:
+        return start + random.SystemRandom().randrange(count // 2, count - 1)
+    if outside == 0:
+        raise UnmaskError("root cannot be kept from starting processes where there are no other users")
+    return 0
+
+
+def _own_processes() -> int:
+    """Processes and threads that this user already runs: the limit counts them too."""
+    me = os.getuid()
+    count = 0
+    for entry in Path("/proc").glob("[0-9]*/task/*"):
+        with contextlib.suppress(OSError):
+            count += entry.stat().st_uid == me
+    return count
+
+
+def _wrapper(method: str, limits: Limits) -> list[str]:
+    if method != "bubblewrap":
+        return []
+    here = runtime()
+    binds = [word for path in here.paths for word in ("--ro-bind", path, path)]
+    hidden = [word for path in here.hidden for word in ("--size", "4096", "--tmpfs", path)]
+    links = [word for path, target in here.links for word in ("--symlink", target, path)]
+    devices = ["--dev", "/dev", "--size", "65536", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    folder = ["--size", str(limits.disk), "--tmpfs", "/work", "--remount-ro", "/", "--chdir", "/work"]
+    confine = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
+    return [shutil.which("bwrap") or "bwrap", *confine, *binds, *hidden, *links, *devices, *folder, "--"]
+
+
+@cache
+def _source() -> str:
+    parts = [Path(str(part.__file__)).read_text() for part in (jail, syscalls, inside)]
+    return "\n".join([*parts, "main(enter, limit, close_doors)"])
