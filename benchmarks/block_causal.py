@@ -65,7 +65,7 @@ def show(family: str, result: dict[str, Any]) -> None:
         if trial["error"]:
             print(f"  {trial['name']:<20} failed: {trial['error']}")
             continue
-        words = f"{trial['seconds_a_problem']:.3f} s, {trial['tokens_a_second']:.1f} tokens/s, {trial['rows']} rows"
+        words = f"{trial['seconds_a_problem']:.3f} s, {trial['tokens_a_second']:.1f} tokens/s, {trial['forward_passes']} rows"
         memory = format_bytes(trial["memory"]) if trial["memory"] else "–"
         print(f"  {trial['name']:<20} {words}, {trial['positions']:,} positions, {memory} beside the weights")
     for name, ratio in result["ratios"].items():

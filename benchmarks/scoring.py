@@ -2,7 +2,7 @@
 
 python benchmarks/scoring.py duel path "elbo(n=128)" "interleaved(combs=2)" --tasks "countdown(level=4)" --limit 100
 
-Each problem is answered several times at a temperature above 0. Its distinct texts are scored, and the figure of a way
+Each problem is answered several times at a temperature above 0. Its distinct texts are scored, and the figure of a scorer
 is the share of pairs of a right and a wrong text that it ranks correctly: the mean over problems that have both.
 """
 
@@ -18,14 +18,14 @@ from unmask.report.quality import rank
 from unmask.report.statistics import estimate
 from unmask.tasks import Problem, Task, task
 
-WAYS = ["duel", "duel(order=left-to-right)", "path", "elbo(n=32)", "elbo(n=128)", "leave-out", "block"]
-WAYS += ["interleaved(combs=2)", "sum(first=interleaved(combs=2), second=interleaved(combs=3))", "random-masks(n=4)"]
+SCORERS = ["duel", "duel(order=left-to-right)", "path", "elbo(n=32)", "elbo(n=128)", "leave-out", "block"]
+SCORERS += ["interleaved(combs=2)", "sum(first=interleaved(combs=2), second=interleaved(combs=3))", "random-masks(n=4)"]
 TASKS = "countdown(level=4);sudoku(level=12);mini-gsm(level=5);mini-math(level=1);mini-code(level=2)"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("ways", nargs="*", default=WAYS)
+    parser.add_argument("scorers", nargs="*", default=SCORERS)
     parser.add_argument("--model", default="tiny")
     parser.add_argument("--tasks", default=TASKS, help="task specs, separated by semicolons")
     parser.add_argument("--split", default="validation")
@@ -41,9 +41,9 @@ def main() -> None:
     for name in args.tasks.split(";"):
         source = task.make(name, split=args.split)
         answers = sampled(model, source, list(islice(source.problems(), args.limit)), args)
-        for way in args.ways:
+        for scorer in args.scorers:
             line = {"task": task.spec(source), "seed": args.seed, "samples": args.samples, "length": args.length}
-            print(json.dumps(line | measure(model, answers, way, args)), flush=True)
+            print(json.dumps(line | measure(model, answers, scorer, args)), flush=True)
 
 
 def sampled(
@@ -67,11 +67,11 @@ def sampled(
 
 
 def measure(
-    model: Model, answers: list[tuple[list[int], list[list[int]], list[bool]]], way: str, args: argparse.Namespace
+    model: Model, answers: list[tuple[list[int], list[list[int]], list[bool]]], scorer: str, args: argparse.Namespace
 ) -> dict[str, object]:
     prompts = [prompt for prompt, texts, _ in answers for _ in texts]
     texts = [text for _, some, _ in answers for text in some]
-    scores = iter(unmask.score(model, prompts, texts, way=way, seed=args.seed, batch=args.batch))
+    scores = iter(unmask.score(model, prompts, texts, scorer=scorer, seed=args.seed, batch=args.batch))
     shares, best, rows = [], [], []
     for _, some, right in answers:
         scored = [next(scores) for _ in some]
@@ -81,13 +81,13 @@ def measure(
         rows += [each.rows for each in scored]
     auc = estimate(shares)
     return {
-        "way": way,
+        "scorer": scorer,
         "auc": round(auc.value or 0.0, 4),
         "error": round(auc.error or 0.0, 4),
         "best_right": round(100 * sum(best) / len(best), 1),  # percent of problems whose best text is right
         "problems": len(answers),
         "texts": len(texts),
-        "rows": round(sum(rows) / len(rows), 1),  # per text
+        "forward_passes": round(sum(rows) / len(rows), 1),  # per text
     }
 
 

@@ -68,7 +68,7 @@ def measure(
     accuracy = sum(right) / len(right)
     costs = {
         name: round(sum(getattr(output.cost, name) for output in outputs) / len(outputs), 2)
-        for name in ("rows", "distinct", "positions")
+        for name in ("forward_passes", "computed", "positions")
     }
     return {
         "problems": len(problems),

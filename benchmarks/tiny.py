@@ -54,13 +54,13 @@ def main() -> None:
                 "seed": args.seed,
                 "problems": len(problems),
                 "accuracy": round(100 * counted.accuracy, 2),
-                "rows": counted.rows,
+                "forward_passes": counted.rows,
                 "seconds": round(time.perf_counter() - began, 1),
                 "device": args.device,
                 "precision": args.precision,
                 "right": "".join("01"[right] for right in counted.right),
             }
-            print(name, length, text, line["accuracy"], line["rows"], line["seconds"], flush=True)
+            print(name, length, text, line["accuracy"], line["forward_passes"], line["seconds"], flush=True)
             lines.append(json.dumps(line) + "\n")
             if args.out:
                 args.out.write_text("".join(lines))

@@ -13,7 +13,6 @@ ROOMS = (
     "experiments",
     "integrations",
     "models",
-    "plain",
     "policies",
     "report",
     "runs",

@@ -34,7 +34,7 @@ TEXTS = {
     "right": "87-28=59\n35+59=94\n<answer>35+87-28</answer>",
     "wrong": "87-28=59\n59+35=94\n<answer>87+28+35</answer>",
 }
-WAYS = {"everything hidden at once (block)": "block", "every second position (interleaved)": "interleaved(combs=2)"}
+SCORERS = {"everything hidden at once (block)": "block", "every second position (interleaved)": "interleaved(combs=2)"}
 SCORE = "sum(first=interleaved(combs=2), second=interleaved(combs=3))"  # of the search
 
 NUMBERS = {"numbers": [93, 95, 36, 53], "target": 99}
@@ -72,7 +72,7 @@ def pictures(docs: Path) -> dict[str, bytes]:
 
 def two_scores(model: unmask.Model) -> Iterator[Section]:
     """What two scores see in a right and in a wrong text."""
-    for heading, way in WAYS.items():
+    for heading, way in SCORERS.items():
         yield heading, _wrapped(_line(model, name, QUESTION, text, way) for name, text in TEXTS.items())
 
 
@@ -85,9 +85,9 @@ def path_and_search(model: unmask.Model) -> Iterator[Section]:
     }
     for spec, heading in headings.items():
         output = unmask.generate(model, prompt, decoder=spec, length=LENGTH)
-        ranked = sorted(output.rows, key=lambda row: -row.score)[:SHOWN]
+        ranked = sorted(output.hypotheses, key=lambda row: -row.score)[:SHOWN]
         lines = (_line(model, _mark(row.text), HARD.question, row.text, SCORE) for row in ranked)
-        yield f"{heading} ({spec}, {output.cost.rows} rows)", _wrapped(lines)
+        yield f"{heading} ({spec}, {output.cost.forward_passes} rows)", _wrapped(lines)
 
 
 def canvas(model: unmask.Model) -> Section:
@@ -109,7 +109,7 @@ def _mark(text: str) -> str:
 
 def _line(model: unmask.Model, name: str, question: str, text: str, way: str) -> Line:
     prompt = [{"role": "user", "content": question}]
-    scored = unmask.score(model, prompt, text, way=way, length=LENGTH)
+    scored = unmask.score(model, prompt, text, scorer=way, length=LENGTH)
     end = f"log p = {scored.logp + 0.0:.1f}".replace("-0.0", "0.0").replace("-", "−")
     return Line(name, _words(model, text), scored.logps, end)
 

@@ -18,7 +18,7 @@ from unmask.describe import describe_entry, field_comments
 from unmask.integrations import compat
 from unmask.policies.likelihood import likelihood
 from unmask.registry import Registry
-from unmask.runs.scoring import way
+from unmask.runs.scoring import scorer
 
 FOLDER = Path("docs/reference")
 NOTE = "<!-- Written by `make docs` from the code: change the code instead. -->\n"
@@ -63,7 +63,7 @@ def decoders_page() -> str:
     text.append("# Likelihoods\n\nWhat `likelihood=…` may be: `ots(likelihood=interleaved(combs=2))`.\n")
     text += _entry_lines(likelihood)
     text.append("# Ways to score a text\n\nWhat `unmask.score(…, way=…)` may be, beside every likelihood above.\n")
-    return "\n".join(text + _entry_lines(way))
+    return "\n".join(text + _entry_lines(scorer))
 
 
 def _entry_lines(registry: Registry[Any]) -> list[str]:

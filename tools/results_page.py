@@ -85,7 +85,7 @@ def _circumstances(evidence: Evidence) -> str:
         spec, machine = runs[0].spec, runs[0].head["machine"]
         device = machine["gpu"] if spec["device"] == "cuda" else machine["platform"]
         records = [record for run in runs for record in run.records]
-        rows = sum(record.cost.rows for record in records)
+        rows = sum(record.cost.forward_passes for record in records)
         minutes = sum(record.measured.seconds for record in records) / 60
         words.append(_arithmetic(spec["dtype"], spec["precision"], device, machine["torch"]))
         words.append(f"seeds {', '.join(map(str, sorted({record.seed for record in records})))}")

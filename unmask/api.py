@@ -14,14 +14,14 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask.core import Frame, Watch
 from unmask.errors import UnmaskError, keywords_checked, nearest
 from unmask.models import Messages, Model
-from unmask.policies.scoring import Way
+from unmask.policies.scoring import Scorer
 from unmask.runs.files import check_writable
 from unmask.runs.generation import Errors, Generation, in_batches, read_prompts
 from unmask.runs.output import Output
 from unmask.runs.progress import Progress
 from unmask.runs.prompts import EncodedPrompt, OnePrompt, is_one, plain_prompt
-from unmask.runs.scoring import WAY, OneText, Scored, Scoring, make_way, read_pair
-from unmask.runs.settings import Decoding, DecodingOptions, Placement, check_max_rows, decoder_with
+from unmask.runs.scoring import SCORER, OneText, Scored, Scoring, make_scorer, read_pair
+from unmask.runs.settings import Decoding, DecodingOptions, Placement, check_max_forward_passes, decoder_with
 
 BATCH = 16  # prompts decoded together
 LENGTHS = ("max_new_tokens", "max_tokens", "gen_length")  # of other libraries
@@ -38,7 +38,7 @@ class AnswerOptions(DecodingOptions, total=False):
     trace: TraceOption
     batch: int
     watch: Watch | None
-    max_rows: int | None
+    max_forward_passes: int | None
     errors: Errors
     progress: Progress
 
@@ -46,7 +46,7 @@ class AnswerOptions(DecodingOptions, total=False):
 class ScoreOptions(TypedDict, total=False):
     """The keyword arguments of `score`."""
 
-    way: str | Way
+    scorer: str | Scorer
     length: int | None
     block: int | None
     seed: int
@@ -83,7 +83,7 @@ def generate(
     trace: TraceOption = False,
     batch: int = BATCH,
     watch: Watch | None = None,
-    max_rows: int | None = None,
+    max_forward_passes: int | None = None,
     errors: Errors = "raise",
     progress: Progress = False,
     **decoding: Unpack[DecodingOptions],
@@ -94,13 +94,15 @@ def generate(
     `unmask.Decoding` is a keyword argument; `length` is by default the model's own. `key` maps a text to what votes
     compare. `trace=True` keeps a trace in `.trace`; a path also writes it there. `batch` prompts are decoded together.
     `watch(numbers, frame)` is called after every step with the indices of the prompts that took it, and the state of
-    their rows. A prompt that may cost more than `max_rows` rows is refused, a million by default. With
+    their rows. A prompt that may cost more than `max_forward_passes` rows is refused, a million by default. With
     `errors="return"` the `UnmaskError` of a prompt that cannot be answered takes the place of its output.
     `progress=True` shows a bar on standard error; `progress(done, total)` is called after every batch.
     """
     model = _loaded(model)
     generation = Generation(model, _decoding(decoding, model.default_length), key=key)
-    return _answer(generation, prompt, trace, max_rows, batch=batch, watch=watch, errors=errors, progress=progress)
+    return _answer(
+        generation, prompt, trace, max_forward_passes, batch=batch, watch=watch, errors=errors, progress=progress
+    )
 
 
 @overload
@@ -115,7 +117,7 @@ def fill(
     trace: TraceOption = False,
     batch: int = BATCH,
     watch: Watch | None = None,
-    max_rows: int | None = None,
+    max_forward_passes: int | None = None,
     errors: Errors = "raise",
     progress: Progress = False,
     **decoding: Unpack[DecodingOptions],
@@ -127,7 +129,9 @@ def fill(
     """
     model = _loaded(model)
     generation = Generation(model, _decoding(decoding, 0, refused="early_end"), infill=True, key=key)
-    return _answer(generation, prompt, trace, max_rows, batch=batch, watch=watch, errors=errors, progress=progress)
+    return _answer(
+        generation, prompt, trace, max_forward_passes, batch=batch, watch=watch, errors=errors, progress=progress
+    )
 
 
 @overload
@@ -147,7 +151,7 @@ def score(
     prompt: OnePrompt | ManyPrompts,
     text: OneText | list[str] | list[list[int]],
     *,
-    way: str | Way = WAY,
+    scorer: str | Scorer = SCORER,
     length: int | None = None,
     block: int | None = None,
     seed: int = 0,
@@ -156,12 +160,12 @@ def score(
 ) -> Scored | list[Scored]:
     """The log-likelihood of a text after a prompt, or of each of a list of texts: after one prompt, or each its own.
 
-    `way` is `duel`, `elbo(n=128)`, `path` or a likelihood such as `interleaved(combs=2)` (docs/scoring.md). `length`
+    `scorer` is `duel`, `elbo(n=128)`, `path` or a likelihood such as `interleaved(combs=2)` (docs/scoring.md). `length`
     fills texts up with end-of-text to so many tokens, as answers of `generate` are. Texts are scored in blocks of
     `block` tokens: by default a block-causal model's own, else the whole text is one. `seed` is that of the random
     masks of `elbo`. `batch` texts are scored together; no result depends on it. `progress` is as in `generate`.
     """
-    chosen = make_way(way)
+    chosen = make_scorer(scorer)
     model = _loaded(model)
     single = not isinstance(text, Sequence) or is_one(text)
     texts: list[Any] = [text] if single else list(text)
@@ -203,7 +207,7 @@ def stream(
     model = _loaded(model)
     generation = Generation(model, _decoding(decoding, model.default_length, refused="stop"))
     prompts: list[EncodedPrompt] = []
-    for each in _prompts(generation, prompt, check_max_rows(None))[0]:
+    for each in _prompts(generation, prompt, check_max_forward_passes(None))[0]:
         if isinstance(each, UnmaskError):
             raise each
         prompts.append(each)
@@ -237,8 +241,10 @@ def _decoding(options: Mapping[str, Any], length: int, refused: str = "") -> Dec
     return Decoding.from_dict({**options, "length": chosen})
 
 
-def _answer(generation: Generation, prompt: Any, trace: TraceOption, max_rows: int | None, **options: Any) -> Any:
-    prompts, single = _prompts(generation, prompt, check_max_rows(max_rows))
+def _answer(
+    generation: Generation, prompt: Any, trace: TraceOption, max_forward_passes: int | None, **options: Any
+) -> Any:
+    prompts, single = _prompts(generation, prompt, check_max_forward_passes(max_forward_passes))
     path = None if isinstance(trace, bool) else Path(trace)
     if path is not None:
         if not single:

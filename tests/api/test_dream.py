@@ -61,8 +61,8 @@ def test_every_algorithm_and_schedule_is_the_plain_loop_token_for_token(module: 
 def test_quotas_are_those_of_the_published_schedule():
     assert quotas(48, Dream(steps=24)._shares(48)) == [1, *[2] * 22, 3]
     assert quotas(32, Dream()._shares(32)) == [0, *[1] * 30, 2]
-    assert Dream().rows(32) == 31
-    assert Dream("origin").rows(32) == 32
+    assert Dream().max_forward_passes(32) == 31
+    assert Dream("origin").max_forward_passes(32) == 32
 
 
 def test_the_history_has_every_step_and_ends_with_the_answer(module: Module):

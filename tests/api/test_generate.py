@@ -97,9 +97,9 @@ def test_text_messages_and_ids_are_one_prompt_and_lists_of_them_are_many(chain):
 
 def test_an_output_carries_its_rows_scores_cost_and_settings(chain):
     output = unmask.generate(chain, "abc", decoder="ots(beams=3, block=4)", length=8, seed=5)
-    assert output.rows[output.chosen].text == output.text
-    assert output.rows[output.chosen].score == output.score == max(row.score for row in output.rows)
-    assert output.cost.rows == decoder.make("ots(beams=3, block=4)").rows(8)
+    assert output.hypotheses[output.chosen].text == output.text
+    assert output.hypotheses[output.chosen].score == output.score == max(row.score for row in output.hypotheses)
+    assert output.cost.forward_passes == decoder.make("ots(beams=3, block=4)").max_forward_passes(8)
     assert output.decoder == (
         "order-token-search(beams=3, block=4, steps=4, temperature=0.4, interval=none, likelihood=block, samples=1, "
         "sure=none)"
@@ -107,24 +107,24 @@ def test_an_output_carries_its_rows_scores_cost_and_settings(chain):
     assert output.seed == output.settings["seed"] == 5
     assert output.trace is None
     again = unmask.generate(chain, "abc", decoder=output.decoder, length=8, seed=output.seed)
-    assert [row.ids for row in again.rows] == [row.ids for row in output.rows]
+    assert [row.ids for row in again.hypotheses] == [row.ids for row in output.hypotheses]
 
 
 def test_a_decoder_may_be_an_object_and_the_length_the_models_own(chain):
     output = unmask.generate(chain, "abc", decoder=LowConfidence(temperature=0.5))
-    assert len(output.rows[0].ids) == 3 + chain.default_length
+    assert len(output.hypotheses[0].ids) == 3 + chain.default_length
 
 
 def test_results_do_not_depend_on_the_batch(transformer):
     prompts = ["ab", "abcde", "a", "cc"]
     one = unmask.generate(transformer, prompts, decoder="ots(beams=2)", length=6, batch=1)
     all_ = unmask.generate(transformer, prompts, decoder="ots(beams=2)", length=6, batch=16)
-    assert [output.rows for output in one] == [output.rows for output in all_]
+    assert [output.hypotheses for output in one] == [output.hypotheses for output in all_]
 
 
 def test_the_text_ends_at_the_first_end_of_text_and_at_stop_strings(chain):
     output = unmask.generate(chain, "abc", decoder="left-to-right(temperature=3.0)", length=30, seed=2)
-    whole = chain.text.decode(output.rows[0].ids[3:])
+    whole = chain.text.decode(output.hypotheses[0].ids[3:])
     assert "." in whole
     assert output.text == whole.partition(".")[0]
     middle = output.text[2]
@@ -143,7 +143,7 @@ def test_suppression_works_at_any_temperature(chain, temperature: float):
             )
             for seed in range(6)
         ]
-        return sum(chain.text.decode(output.rows[0].ids).count(".") for output in outputs)
+        return sum(chain.text.decode(output.hypotheses[0].ids).count(".") for output in outputs)
 
     assert ends(suppress=True) == 0
     if temperature:
@@ -153,7 +153,7 @@ def test_suppression_works_at_any_temperature(chain, temperature: float):
 def test_guidance_doubles_the_rows_and_masks_what_was_given(transformer):
     plain = unmask.generate(transformer, ["abc", "e"], decoder="ots(beams=2)", length=6)
     guided = unmask.generate(transformer, ["abc", "e"], decoder="ots(beams=2)", length=6, guidance=2.0)
-    assert [output.cost.rows for output in guided] == [2 * output.cost.rows for output in plain]
+    assert [output.cost.forward_passes for output in guided] == [2 * output.cost.forward_passes for output in plain]
     assert guided[0].settings["guidance"] == 2.0
     canvas = Canvas.blank([[1, 2, 3], [4]], 4, 6, dtype=torch.float64)
     hidden = Canvas.blank([[6, 6, 6], [6]], 4, 6, infill=True, dtype=torch.float64)
@@ -171,12 +171,12 @@ def test_early_end_costs_less_and_gives_the_same_in_any_batch(chain):
     full = unmask.generate(chain, prompts, **settings)
     short = unmask.generate(chain, prompts, early_end=True, **settings)
     assert [output.text for output in short] == [output.text for output in full]  # left to right nothing looks ahead
-    assert sum(output.cost.rows for output in short) < sum(output.cost.rows for output in full)
+    assert sum(output.cost.forward_passes for output in short) < sum(output.cost.forward_passes for output in full)
     assert all(output.settings["early_end"] for output in short)
     for prompt, output in zip(prompts, short, strict=True):
         alone = unmask.generate(chain, prompt, early_end=True, **settings)
-        assert alone.rows == output.rows
-        assert alone.cost.rows == output.cost.rows
+        assert alone.hypotheses == output.hypotheses
+        assert alone.cost.forward_passes == output.cost.forward_passes
 
 
 PATHS = ["low-confidence(block=4, temperature=2)", "left-to-right(temperature=2)", "dream(temperature=2)"]
@@ -195,8 +195,8 @@ def test_a_single_path_computes_nothing_after_a_stop_string(chain, spec: str):
         assert output.text == whole.text[: min(cuts, default=None)]
         assert output.finish_reason == ("stop" if cuts else whole.finish_reason)
         alone = unmask.generate(chain, prompt, stop=stops, **settings)
-        assert (alone.rows, alone.cost.rows) == (output.rows, output.cost.rows)
-    assert sum(output.cost.rows for output in short) < sum(output.cost.rows for output in full)
+        assert (alone.hypotheses, alone.cost.forward_passes) == (output.hypotheses, output.cost.forward_passes)
+    assert sum(output.cost.forward_passes for output in short) < sum(output.cost.forward_passes for output in full)
 
 
 @pytest.mark.parametrize("spec", ["ots(beams=2)", "best-of(n=2)", "vote(n=2)", "repair(rounds=1)", "search(budget=20)"])
@@ -204,7 +204,7 @@ def test_where_scores_decide_a_stop_string_only_cuts(chain, spec: str):
     full = unmask.generate(chain, "abc", decoder=spec, length=12)
     short = unmask.generate(chain, "abc", decoder=spec, length=12, stop=full.text[:2])
     assert short.text == ""
-    assert (short.score, short.cost.rows) == (full.score, full.cost.rows)
+    assert (short.score, short.cost.forward_passes) == (full.score, full.cost.forward_passes)
 
 
 def test_a_stop_string_that_began_earlier_may_still_be_completed(chain):
@@ -220,7 +220,7 @@ def test_a_gap_of_the_prompt_is_filled_before_a_stop_string_ends_a_path(chain):
     full = unmask.fill(chain, "ab<mask:3>cd", **settings)
     short = unmask.fill(chain, "ab<mask:3>cd", stop=(stop := full.text[9:11]), **settings)
     assert short.text == full.text[:7] + full.text[7:].partition(stop)[0]
-    assert short.cost.rows < full.cost.rows
+    assert short.cost.forward_passes < full.cost.forward_passes
 
 
 @pytest.mark.slow
@@ -234,12 +234,15 @@ def test_a_cache_stands_under_every_other_setting_and_changes_no_batch(cache, mo
         together = unmask.generate(model, prompts, **settings)
         for prompt, output in zip(prompts, together, strict=True):
             alone = unmask.generate(model, prompt, **settings)
-            assert alone.rows == output.rows
-            assert (alone.cost.rows, alone.cost.positions) == (output.cost.rows, output.cost.positions)
+            assert alone.hypotheses == output.hypotheses
+            assert (alone.cost.forward_passes, alone.cost.positions) == (
+                output.cost.forward_passes,
+                output.cost.positions,
+            )
             assert output.settings["cache"] == cache
             exactly: dict[str, Any] = settings | {"cache": "none"}
             plain = unmask.generate(model, prompt, **exactly)
-            assert output.cost.positions / output.cost.distinct <= plain.cost.positions / plain.cost.distinct
+            assert output.cost.positions / output.cost.computed <= plain.cost.positions / plain.cost.computed
 
 
 @pytest.mark.parametrize("cache", ["prefix", "dual"])
@@ -272,8 +275,8 @@ def test_early_end_works_under_every_decoder(spec: str):
     model = unmask.load("toy-transformer(letters=3, seed=1)")
     output = unmask.generate(model, "ab", decoder=spec, length=12, early_end=True)
     full = unmask.generate(model, "ab", decoder=spec, length=12)
-    assert output.cost.rows <= full.cost.rows
-    for row in output.rows:
+    assert output.cost.forward_passes <= full.cost.forward_passes
+    for row in output.hypotheses:
         assert model.denoiser.mask_id not in row.ids
 
 
@@ -291,17 +294,17 @@ def test_filling_touches_only_the_gaps(chain):
     output = unmask.fill(chain, "ab<mask:3>cd<mask>", decoder="low-confidence(block=2)")
     assert output.text.startswith("ab")
     assert "cd" in output.text
-    assert len(output.rows[0].ids) == 8
-    assert output.rows[0].ids[:2] + output.rows[0].ids[5:7] == (0, 1, 2, 3)
+    assert len(output.hypotheses[0].ids) == 8
+    assert output.hypotheses[0].ids[:2] + output.hypotheses[0].ids[5:7] == (0, 1, 2, 3)
     more = unmask.fill(chain, "ab<mask:3>", length=4)
-    assert len(more.rows[0].ids) == 2 + 3 + 4
+    assert len(more.hypotheses[0].ids) == 2 + 3 + 4
 
 
 def test_filling_one_exact_gap_finds_the_likeliest_letter():
     model = unmask.load("toy-joint(letters=4)")
     output = unmask.fill(model, "ab<mask>a", decoder="low-confidence")
     table = model.denoiser.table(4)  # type: ignore[attr-defined]
-    assert output.rows[0].ids[2] == int(table[0, 1, :, 0].argmax())
+    assert output.hypotheses[0].ids[2] == int(table[0, 1, :, 0].argmax())
 
 
 def test_a_notebook_shows_rows_and_hides_their_markup(chain):
@@ -317,7 +320,7 @@ def test_the_driver_takes_what_the_api_does(chain):
     canvas = Canvas.blank([chain.text.encode("abc")], 6, chain.denoiser.mask_id, dtype=chain.denoiser.dtype)
     [found] = decode(decoder.make("search"), chain.denoiser, canvas, seed=3)
     output = unmask.generate(chain, "abc", length=6, seed=3)
-    assert [tuple(row) for row in found.canvas.tokens.tolist()] == [row.ids for row in output.rows]
+    assert [tuple(row) for row in found.canvas.tokens.tolist()] == [row.ids for row in output.hypotheses]
 
 
 @pytest.mark.parametrize(

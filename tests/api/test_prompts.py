@@ -92,13 +92,18 @@ def test_work_without_a_bound_is_refused_with_its_cost(model: unmask.Model):
     with pytest.raises(unmask.UnmaskError, match=r"needs about 8,\d+,\d+,\d+ rows, .* GB"):
         unmask.generate(model, "abc", decoder="best-of(n=2000000000)", length=8)
     with pytest.raises(unmask.UnmaskError, match="needs about 8 rows"):
-        unmask.generate(model, "abc", decoder="low-confidence(steps=4)", length=8, guidance=1.0, max_rows=7)
-    assert unmask.generate(model, "abc", decoder="low-confidence(steps=4)", length=8, max_rows=4).cost.rows == 4
+        unmask.generate(model, "abc", decoder="low-confidence(steps=4)", length=8, guidance=1.0, max_forward_passes=7)
+    assert (
+        unmask.generate(
+            model, "abc", decoder="low-confidence(steps=4)", length=8, max_forward_passes=4
+        ).cost.forward_passes
+        == 4
+    )
 
 
 def test_an_output_says_how_it_ended_and_how_many_of_its_rows_are_distinct(model: unmask.Model):
     output = unmask.generate(model, "abc", decoder="best-of(n=6, inner=low-confidence(temperature=0.0))", length=4)
-    assert (len(output.rows), output.distinct) == (6, 1)
+    assert (len(output.hypotheses), output.distinct) == (6, 1)
     page = output._repr_html_()
     assert "1 of 6 final texts are distinct" in page
     assert page.count("<pre>") == 1

@@ -24,8 +24,8 @@ from unmask.models.families.family import family
 from unmask.models.toy import Joint, Letters
 
 ORDERS = ("confidence", "margin", "entropy", "left-to-right")
-WAYS = [f"duel(order={order})" for order in ORDERS]
-WAYS += ["duel(quota=2)", "path", "elbo(n=6)", "block", "interleaved(combs=2)", "leave-out", "random-masks(n=2)"]
+SCORERS = [f"duel(order={order})" for order in ORDERS]
+SCORERS += ["duel(quota=2)", "path", "elbo(n=6)", "block", "interleaved(combs=2)", "leave-out", "random-masks(n=2)"]
 
 
 def load(name: str) -> Model:
@@ -51,26 +51,26 @@ def table(model: Model, prompt: str, text: str) -> float:
 def test_duel_is_log_p_of_an_exact_model_whatever_the_order(order: str):
     model = load("toy-joint(letters=3, seed=2)")
     texts = every_text("ab.", 4)
-    for scored in unmask.score(model, "ab", texts[::3], way=f"duel(order={order})"):
+    for scored in unmask.score(model, "ab", texts[::3], scorer=f"duel(order={order})"):
         assert scored.logp == pytest.approx(table(model, "ab", scored.text), abs=1e-9)
-        assert scored.rows == scored.distinct == scored.tokens == 4
+        assert scored.forward_passes == scored.computed == scored.tokens == 4
 
 
-@pytest.mark.parametrize("way", [*WAYS[:5], "duel(quota=3)"])
-def test_duel_sums_to_one_over_all_texts_of_a_network(way: str):
-    scores = unmask.score(NETWORK, "ab", every_text("abc.", 3), way=way, batch=64)
+@pytest.mark.parametrize("scorer", [*SCORERS[:5], "duel(quota=3)"])
+def test_duel_sums_to_one_over_all_texts_of_a_network(scorer: str):
+    scores = unmask.score(NETWORK, "ab", every_text("abc.", 3), scorer=scorer, batch=64)
     assert math.fsum(math.exp(scored.logp) for scored in scores) == pytest.approx(1, abs=1e-9)
     assert sum(scored.greedy is True for scored in scores) == 1  # the text that the decoder writes
 
 
 def test_path_and_leave_out_do_not_sum_to_one():
-    for way in ("path", "leave-out", "interleaved"):
-        scores = unmask.score(NETWORK, "ab", every_text("abc.", 3), way=way, batch=64)
+    for scorer in ("path", "leave-out", "interleaved"):
+        scores = unmask.score(NETWORK, "ab", every_text("abc.", 3), scorer=scorer, batch=64)
         assert abs(math.fsum(math.exp(scored.logp) for scored in scores) - 1) > 1e-4
 
 
 def by_hand(text: list[int], start: int, order: str, quota: int, block: int) -> float:
-    """The way `duel` written with loops; `path` ranks by the text's own tokens."""
+    """The scorer `duel` written with loops; `path` ranks by the text's own tokens."""
     x, total, mask = torch.tensor(text), 0.0, NETWORK.denoiser.mask_id
     x[start:] = mask
     for first in range(start, len(text), block):
@@ -90,31 +90,31 @@ def by_hand(text: list[int], start: int, order: str, quota: int, block: int) -> 
 
 @pytest.mark.parametrize(("order", "quota", "block"), [("confidence", 1, 7), ("confidence", 2, 3), ("path", 1, 4)])
 def test_revealing_step_by_step_equals_plain_loops(order: str, quota: int, block: int):
-    way = f"path(quota={quota})" if order == "path" else f"duel(order={order}, quota={quota})"
-    for scored in unmask.score(NETWORK, "abc", ["abcabca", "cc.ab.b"], way=way, block=block):
+    scorer = f"path(quota={quota})" if order == "path" else f"duel(order={order}, quota={quota})"
+    for scored in unmask.score(NETWORK, "abc", ["abcabca", "cc.ab.b"], scorer=scorer, block=block):
         ids = NETWORK.text.encode("abc" + scored.text)
         assert scored.logp == pytest.approx(by_hand(ids, 3, order, quota, block), abs=1e-9)
 
 
 def test_the_score_of_a_decoded_text_is_the_decoders_own():
     out = unmask.generate(NETWORK, "ab", decoder="low-confidence(steps=6, block=3)", length=6)
-    scored = unmask.score(NETWORK, "ab", list(out.rows[0].ids[2:]), block=3)
+    scored = unmask.score(NETWORK, "ab", list(out.hypotheses[0].ids[2:]), block=3)
     assert (scored.logp, scored.greedy) == (pytest.approx(out.score, abs=1e-9), True)
     for judge in ("interleaved(combs=2)", "random-masks(n=2)", "block", "leave-out(group=2)"):
         spec = f"best-of(n=1, inner=random(temperature=1.0), likelihood={judge})"
         out = unmask.generate(NETWORK, "ab", decoder=spec, length=6)
-        again = unmask.score(NETWORK, "ab", list(out.rows[0].ids[2:]), way=judge)
+        again = unmask.score(NETWORK, "ab", list(out.hypotheses[0].ids[2:]), scorer=judge)
         assert again.logp == pytest.approx(out.score, abs=1e-9)
 
 
 def test_elbo_hides_as_many_as_it_says_and_weighs_them_by_their_number():
-    scored = unmask.score(NETWORK, "ab", "c.ab", way="elbo(n=40)", block=2)
-    assert (scored.rows, scored.block, len(scored.logps)) == (80, 2, 4)
-    assert scored.distinct == 6  # of two slots: either of them, or both; in each of two blocks
+    scored = unmask.score(NETWORK, "ab", "c.ab", scorer="elbo(n=40)", block=2)
+    assert (scored.forward_passes, scored.block, len(scored.logps)) == (80, 2, 4)
+    assert scored.computed == 6  # of two slots: either of them, or both; in each of two blocks
     assert scored.logp == pytest.approx(math.fsum(scored.logps))
-    again = unmask.score(NETWORK, "ab", ["c.ab", "bbbb"], way="elbo(n=40)", block=2)
+    again = unmask.score(NETWORK, "ab", ["c.ab", "bbbb"], scorer="elbo(n=40)", block=2)
     assert again[0] == scored
-    assert unmask.score(NETWORK, "ab", "c.ab", way="elbo(n=40)", block=2, seed=1).logp != scored.logp
+    assert unmask.score(NETWORK, "ab", "c.ab", scorer="elbo(n=40)", block=2, seed=1).logp != scored.logp
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_elbo_agrees_with_log_p_and_its_error_shrinks_with_the_root_of_n():
         *[(a + b, a + c) for a, b, c in itertools.product(*[every_text("ab.", 2)] * 3)][:200], strict=True
     )
     exact = [table(model, prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
-    scores = {n: unmask.score(model, list(prompts), list(texts), way=f"elbo(n={n})") for n in (64, 1024)}
+    scores = {n: unmask.score(model, list(prompts), list(texts), scorer=f"elbo(n={n})") for n in (64, 1024)}
     for several in scores.values():
         off = [(each.logp - truth) / (each.error or 0) for each, truth in zip(several, exact, strict=True)]
         assert sum(abs(z) <= 3 for z in off) >= 0.98 * len(off)
@@ -147,14 +147,16 @@ def wrapped() -> Model:
 QUICK = {"duel(order=confidence)", "path", "elbo(n=6)", "interleaved(combs=2)"}
 
 
-@pytest.mark.parametrize("way", [way if way in QUICK else pytest.param(way, marks=pytest.mark.slow) for way in WAYS])
+@pytest.mark.parametrize(
+    "scorer", [scorer if scorer in QUICK else pytest.param(scorer, marks=pytest.mark.slow) for scorer in SCORERS]
+)
 @pytest.mark.parametrize("model", [block_causal(), wrapped(), unmask.load("toy-transformer")], ids=lambda m: m.name)
-def test_every_way_is_the_same_alone_and_in_a_batch(model: Model, way: str):
-    prompts, texts = ["a", "abcabcab", "cab"], ["abc", "ca", "bcabcaab" + "c" * 9 * (way not in QUICK)]
-    for scored in unmask.score(model, prompts, texts, way=way):
-        alone = unmask.score(model, scored.prompt, scored.text, way=way, batch=1)
-        assert (alone.logps, alone.error, alone.rows) == (scored.logps, scored.error, scored.rows)
-        assert alone.distinct == scored.distinct
+def test_every_way_is_the_same_alone_and_in_a_batch(model: Model, scorer: str):
+    prompts, texts = ["a", "abcabcab", "cab"], ["abc", "ca", "bcabcaab" + "c" * 9 * (scorer not in QUICK)]
+    for scored in unmask.score(model, prompts, texts, scorer=scorer):
+        alone = unmask.score(model, scored.prompt, scored.text, scorer=scorer, batch=1)
+        assert (alone.logps, alone.error, alone.forward_passes) == (scored.logps, scored.error, scored.forward_passes)
+        assert alone.computed == scored.computed
 
 
 @pytest.mark.slow
@@ -163,24 +165,24 @@ def test_every_family_scores_the_same_in_a_batch_and_its_own_texts_as_their_deco
     random_folder(tmp_path / name, name, "nano", seed=0, dtype=torch.float32)
     model = unmask.load(tmp_path / name, dtype="float32")
     prompts, texts = ["hello there", "a"], ["one two three", "x"]
-    for way in ("duel", "elbo(n=4)", "interleaved(combs=2)"):
-        for scored in unmask.score(model, prompts, texts, way=way):
-            alone = unmask.score(model, scored.prompt, scored.text, way=way)
+    for scorer in ("duel", "elbo(n=4)", "interleaved(combs=2)"):
+        for scored in unmask.score(model, prompts, texts, scorer=scorer):
+            alone = unmask.score(model, scored.prompt, scored.text, scorer=scorer)
             assert (alone.logps, alone.error) == (scored.logps, scored.error)
     decoded = unmask.generate(model, "hello", decoder="low-confidence(steps=6)", length=6)
-    ids = list(decoded.rows[0].ids)
+    ids = list(decoded.hypotheses[0].ids)
     again = unmask.score(model, ids[:-6], ids[-6:])
     assert (again.greedy, again.logp) == (True, pytest.approx(decoded.score, abs=1e-4))
 
 
 def test_a_block_causal_model_is_scored_by_its_own_blocks():
     model = block_causal()
-    scored = unmask.score(model, "abc", "bcabca", way="duel")
+    scored = unmask.score(model, "abc", "bcabca", scorer="duel")
     assert scored.block == 4
     decoded = unmask.generate(model, "abc", decoder="low-confidence(steps=6)", length=6)
-    again = unmask.score(model, "abc", list(decoded.rows[0].ids[3:]))
+    again = unmask.score(model, "abc", list(decoded.hypotheses[0].ids[3:]))
     assert (again.greedy, again.logp) == (True, pytest.approx(decoded.score, abs=1e-5))
-    blind = [unmask.score(model, "abc", "bcabca", way=way).logp for way in ("block", "future-masked")]
+    blind = [unmask.score(model, "abc", "bcabca", scorer=scorer).logp for scorer in ("block", "future-masked")]
     assert blind[0] == pytest.approx(blind[1], abs=1e-5)  # it sees no future
 
 
@@ -188,16 +190,16 @@ def test_a_length_fills_up_with_end_of_text_and_an_empty_prompt_is_allowed():
     filled = unmask.score(NETWORK, "ab", "ca", length=4)
     assert (filled.tokens, filled.text) == (4, "ca")
     assert filled.logps == unmask.score(NETWORK, "ab", "ca..").logps
-    assert unmask.score(NETWORK, "", "ca", way="block").rows == 1
+    assert unmask.score(NETWORK, "", "ca", scorer="block").forward_passes == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "options", "sentence"),
     [
-        (("ab", "c"), {"way": "duell"}, "unknown way 'duell': did you mean 'duel'?"),
-        (("ab", "c"), {"way": "duel(order=up)"}, "duel(order=…) cannot be 'up': known: confidence, entropy, left-"),
-        (("ab", "c"), {"way": "elbo(n=1)"}, "n=1 does not work: choose 2 or more"),
-        (("ab", "c"), {"way": "sum(first=path)"}, "sum(first=path, second=interleaved(combs=3)) needs the order"),
+        (("ab", "c"), {"scorer": "duell"}, "unknown scorer 'duell': did you mean 'duel'?"),
+        (("ab", "c"), {"scorer": "duel(order=up)"}, "duel(order=…) cannot be 'up': known: confidence, entropy, left-"),
+        (("ab", "c"), {"scorer": "elbo(n=1)"}, "n=1 does not work: choose 2 or more"),
+        (("ab", "c"), {"scorer": "sum(first=path)"}, "sum(first=path, second=interleaved(combs=3)) needs the order"),
         (("ab", ""), {}, "the text is empty: give at least one token to score"),
         (("ab", "a_"), {}, "the mask token (id 4) is not part of a text"),
         (("ab", "abc"), {"length": 2}, "the text is 1 tokens longer than the length"),
@@ -219,10 +221,10 @@ def test_the_command_scores_texts_and_names_the_best(command):
     scores = [unmask.score("toy-chain", "abc", text).logp for text in ("de", "fg")]
     assert (code, told["best"]) == (0, scores.index(max(scores)))
     assert [each["logp"] for each in told["scores"]] == scores
-    code, out, _ = command("score", "abc", "de", "-m", "toy-chain", "--way", "elbo(n=9)")
+    code, out, _ = command("score", "abc", "de", "-m", "toy-chain", "--scorer", "elbo(n=9)")
     assert code == 0
     assert " ± " in out
     assert command("score", "abc", "de", "-m", "toy-chain", "-w", "elbow")[::2] == (
         2,
-        "unmask: unknown way 'elbow': did you mean 'elbo'?\n",
+        "unmask: unknown scorer 'elbow': did you mean 'elbo'?\n",
     )

@@ -41,7 +41,7 @@ def test_json_is_one_object_on_standard_output(run):
         (["--shape", "llada-8", "--device", "cpu"], "unknown shape 'llada-8': did you mean 'llada-8b'"),
         (["--shape", "llada-nano", "--model", "tiny"], "choose one of them"),
         ([*SMALL, "--only", "otts"], "unknown contender 'otts'"),
-        ([*SMALL, "--sweep", "rows"], "unknown sweep 'rows'"),
+        ([*SMALL, "--sweep", "forward_passes"], "unknown sweep 'forward_passes'"),
         ([*SMALL, "--plot", "bench.gif"], "a picture cannot be written as 'bench.gif'"),
         ([*SMALL, "--out", "nowhere/bench.json"], "there is no folder 'nowhere'"),
         (["--model", "toy-chain", "--device", "cpu"], "toy-chain is not a transformer"),

@@ -47,7 +47,7 @@ def test_generate_takes_everything_python_does(run, tmp_path: Path):
     assert said["guidance"] == 1.5
     assert said["stop"] == ["q", "zz"]
     assert said["early_end"] is True
-    assert said["cost"]["rows"] > 0
+    assert said["cost"]["forward_passes"] > 0
     assert said["decoder"].startswith("search(budget=28, ")
     assert unmask.Trace.load(trace).end["texts"][said["chosen"]] == said["text"]
     ran = run(
@@ -101,7 +101,7 @@ def test_env_says_what_ran_where(run):
 def test_demo_sets_the_search_beside_the_single_path(run):
     results = json.loads(run("demo", "--problems", "3", "--length", "8", "--json").out)
     assert {each["decoder"].partition("(")[0] for each in results} == {"low-confidence", "order-token-search", "search"}
-    assert all(each["rows"] > 0 for each in results)
+    assert all(each["forward_passes"] > 0 for each in results)
     text = run("demo", "--problems", "3", "--length", "8")
     assert text.code == 0
     for each in results:

@@ -19,7 +19,7 @@ RESULTS = [
         "decoder": spec,
         "answer": "39-(80-(77-31))",
         "right": RIGHT[spec][place],
-        "rows": COSTS[spec][0],
+        "forward_passes": COSTS[spec][0],
         "computed": COSTS[spec][1],
     }
     for spec in DECODERS.values()

@@ -36,7 +36,10 @@ def test_a_run_prints_a_figure_for_every_cell(run, model: str, tmp_path: Path):
     said = json.loads(again[1])
     assert (said["records"], len(said["cells"])) == (24, 2)
     assert {cell["length"] for cell in said["cells"]} == {6, 8}
-    assert said["cells"][0] | {"accuracy": 0, "rows": 2, "failed": 0, "records": 12, "problems": 3} == said["cells"][0]
+    assert (
+        said["cells"][0] | {"accuracy": 0, "forward_passes": 2, "failed": 0, "records": 12, "problems": 3}
+        == said["cells"][0]
+    )
 
 
 def test_another_run_in_the_same_folder_is_refused_with_the_difference(run, model: str, tmp_path: Path):

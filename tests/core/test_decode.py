@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Beliefs, Canvas, Denoiser, Frame, Kept, Meter, Rows, Session, Wrapper, decode, decoder
+from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Frame, Meter, Rows, Session, Wrapper, decode, decoder
 from unmask.core.cache import distinct
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
@@ -20,11 +20,11 @@ class Watched(Wrapper):
 
     def __init__(self, inner: Denoiser):
         super().__init__(inner)
-        self.asked: list[tuple[Canvas, Columns, Kept | None]] = []
+        self.asked: list[tuple[Canvas, Columns, CacheView | None]] = []
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        self.asked.append((canvas, at, kept))
-        return self.inner(canvas, at, kept)
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        self.asked.append((canvas, at, cache))
+        return self.inner(canvas, at, cache)
 
 
 @pytest.fixture
@@ -53,14 +53,14 @@ def test_results_come_in_the_canvass_order_whatever_their_numbers_of_masks(chain
     canvas = Canvas.blank(prompts, 3, mask, infill=True, dtype=chain.dtype)
     results = decode(decoder.make("low-confidence"), chain, canvas)
     assert [int(result.canvas.tokens[0, result.canvas.pad[0]]) for result in results] == [0, 1, 2, 3]
-    assert [result.cost.rows for result in results] == [2, 1, 2, 1]  # half as many steps as masks
+    assert [result.cost.forward_passes for result in results] == [2, 1, 2, 1]  # half as many steps as masks
 
 
 def windows(spec: str, denoiser: Denoiser, length: int) -> list[list[int]]:
     """The columns each question leaves free to change, of the first row."""
     watched = Watched(denoiser)
     decode(decoder.make(spec), watched, Canvas.blank([[1]], length, denoiser.mask_id, dtype=denoiser.dtype))
-    return [kept.window[0].tolist() for _, _, kept in watched.asked if kept is not None]
+    return [cache.window[0].tolist() for _, _, cache in watched.asked if cache is not None]
 
 
 def test_a_search_asks_within_its_block_and_scores_with_all_that_follows_it(chain: Denoiser):
@@ -75,11 +75,11 @@ def test_outside_its_window_a_row_is_what_it_was_when_it_entered(spec: str, chai
     canvas = Canvas.blank([[1]], 6, chain.mask_id, dtype=chain.dtype)
     settings = {"block": 2} if hasattr(decoder.make(spec), "block") else {}
     decode(decoder.make(spec, **settings), Caching(watched), canvas)
-    cached_asks = [(now, kept) for now, _, kept in watched.asked if kept is not None]
+    cached_asks = [(now, cache) for now, _, cache in watched.asked if cache is not None]
     assert cached_asks  # a finished text may also be judged without anything kept
-    for now, kept in cached_asks:
-        before = kept.snapshot.tokens[kept.places]
-        changed = (now.tokens != before).scatter(1, kept.window, False)
+    for now, cache in cached_asks:
+        before = cache.snapshot.tokens[cache.places]
+        changed = (now.tokens != before).scatter(1, cache.window, False)
         assert not changed.any()
 
 
@@ -90,8 +90,8 @@ class Caching(Wrapper):
     def refresh(self) -> int:
         return 99
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        return self.inner(canvas, at, kept)
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        return self.inner(canvas, at, cache)
 
 
 def test_rows_advance_by_themselves_and_only_unfinished_ones_are_asked():
@@ -99,11 +99,11 @@ def test_rows_advance_by_themselves_and_only_unfinished_ones_are_asked():
     model = load("toy-transformer(letters=5, seed=1)").denoiser
     prompts, spec = [[1], [2, 3]], "threshold(sure=0.4, block=2)"
     alone = [decode(decoder.make(spec), model, blank(model, [prompt], 8))[0] for prompt in prompts]
-    steps = [result.cost.rows for result in alone]
+    steps = [result.cost.forward_passes for result in alone]
     assert steps == [4, 8]
     watched = Watched(model)
     together = decode(decoder.make(spec), watched, blank(model, prompts, 8))
-    assert [result.cost.rows for result in together] == steps
+    assert [result.cost.forward_passes for result in together] == steps
     assert [result.cost.positions for result in together] == [result.cost.positions for result in alone]
     assert len(watched.asked) == max(steps)
     assert sum(len(canvas) for canvas, _, _ in watched.asked) == sum(steps)
@@ -118,7 +118,7 @@ def test_a_stream_merges_and_counts_like_decode(chain: Denoiser):
     session = Session(spec, chain, blank(chain, [[1], [2]], 4))
     frames = list(session)
     decoded = decode(spec, chain, blank(chain, [[1], [2]], 4))
-    assert [result.cost.distinct for result in session.results()] == [result.cost.distinct for result in decoded]
+    assert [result.cost.computed for result in session.results()] == [result.cost.computed for result in decoded]
     assert frames[-1].score.tolist() == [score for result in decoded for score in result.score]
 
 
@@ -132,7 +132,7 @@ def test_a_decoder_without_frames_is_refused(chain: Denoiser):
         def resolved(self, length: int) -> Silent:
             return self
 
-        def rows(self, length: int) -> int:
+        def max_forward_passes(self, length: int) -> int:
             return 0
 
     with pytest.raises(UnmaskError, match="the decoder ended without a frame"):
@@ -149,7 +149,7 @@ def test_a_decoder_that_leaves_masks_is_refused(chain: Denoiser):
         def resolved(self, length: int) -> Lazy:
             return self
 
-        def rows(self, length: int) -> int:
+        def max_forward_passes(self, length: int) -> int:
             return 0
 
     with pytest.raises(UnmaskError, match="the decoder ended with 2 masks left: write every slot"):

@@ -11,7 +11,7 @@ from torch import Tensor
 from tests.decoders.examples import first_fast, specs
 from tests.decoders.test_laws import LENGTH, PROMPTS, texts
 from tests.models.test_cache import frozen, kept_columns
-from unmask.core import Beliefs, Canvas, Decoded, Denoiser, Kept, Rows, decode, decoder
+from unmask.core import Beliefs, CacheView, Canvas, Decoded, Denoiser, Rows, decode, decoder
 from unmask.core.cache import distinct
 from unmask.models.load import load
 from unmask.models.network.cuda_graphs import Graphs
@@ -43,16 +43,16 @@ def test_a_cached_run_fills_the_canvas_the_same_in_any_batch(spec: str, keep: st
     alone = [run(spec, model, [prompt], seed=3)[0] for prompt in prompts]
     assert texts(together) == texts(alone)
     assert [result.score for result in together] == [result.score for result in alone]
-    counts = [(r.cost.rows, r.cost.distinct, r.cost.positions) for r in together]
-    assert counts == [(r.cost.rows, r.cost.distinct, r.cost.positions) for r in alone]
+    counts = [(r.cost.forward_passes, r.cost.computed, r.cost.positions) for r in together]
+    assert counts == [(r.cost.forward_passes, r.cost.computed, r.cost.positions) for r in alone]
 
 
 @every_cache
 @every_decoder
 def test_it_asks_the_rows_of_a_plain_run_and_computes_no_more_positions(spec: str, keep: str):
     for result in run(spec, cached(NETWORK, keep), PROMPTS):
-        assert result.cost.rows <= decoder.make(spec).rows(LENGTH)
-        assert result.cost.positions <= result.cost.distinct * (result.canvas.width - int(result.canvas.pad[0]))
+        assert result.cost.forward_passes <= decoder.make(spec).max_forward_passes(LENGTH)
+        assert result.cost.positions <= result.cost.computed * (result.canvas.width - int(result.canvas.pad[0]))
 
 
 @every_cache
@@ -78,13 +78,13 @@ class Frozen:
         self.mask_id, self.context = network.mask_id, network.context
         self.device, self.dtype = network.device, network.dtype
 
-    def __call__(self, canvas: Canvas, at: Tensor, kept: Kept | None = None) -> Beliefs:
-        assert kept is not None
+    def __call__(self, canvas: Canvas, at: Tensor, cache: CacheView | None = None) -> Beliefs:
+        assert cache is not None
         whole = []
-        for row, place in enumerate(kept.places.tolist()):
+        for row, place in enumerate(cache.places.tolist()):
             pad = int(canvas.pad[row])
-            computed = kept_columns(canvas, row, kept.window, self.kind)
-            then = kept.snapshot.tokens[place, pad:]
+            computed = kept_columns(canvas, row, cache.window, self.kind)
+            then = cache.snapshot.tokens[place, pad:]
             whole.append(frozen(self.network.module, then, canvas.tokens[row, pad:], computed)[at[row] - pad])
         flat = torch.stack(whole).flatten(0, 1)
         return Beliefs(flat.__getitem__, (at.shape[0], at.shape[1]), flat.shape[1], self.mask_id, self.device)
@@ -139,9 +139,9 @@ def test_a_cache_is_refreshed_every_so_many_steps(spec: str, masks: list[int], m
     filled: list[int] = []
     fill = Store._fill
 
-    def watched(self: Store, kept: Kept) -> object:
-        filled.append(int((kept.snapshot.tokens[-1] == kept.snapshot.mask_id).sum()))
-        return fill(self, kept)
+    def watched(self: Store, cache: CacheView) -> object:
+        filled.append(int((cache.snapshot.tokens[-1] == cache.snapshot.mask_id).sum()))
+        return fill(self, cache)
 
     monkeypatch.setattr(Store, "_fill", watched)
     model = cached(NETWORK, "prefix(refresh=2)")
@@ -191,7 +191,7 @@ def test_a_row_that_advances_alone_leaves_the_place_of_those_set_aside(keep: str
     alone, own = rows.only(first).advance(2)
     alone.ask(own)
     rows, at = rows.put(first, alone).advance(2)
-    assert len(set(rows.kept.places.tolist())) == 2  # type: ignore[union-attr]
+    assert len(set(rows.cache.places.tolist())) == 2  # type: ignore[union-attr]
     assert rows.ask(at).best[0].shape == (2, 2)
 
 
@@ -222,7 +222,7 @@ def test_graphs_and_rarer_merging_change_nothing(spec: str, keep: str, replayed:
     want = run(spec, cached(NETWORK, keep), PROMPTS, seed=3)
     assert texts(found) == texts(want)
     assert [r.score for r in found] == [pytest.approx(r.score, abs=1e-4) for r in want]
-    assert [r.cost.rows for r in found] == [r.cost.rows for r in want]
+    assert [r.cost.forward_passes for r in found] == [r.cost.forward_passes for r in want]
 
 
 def test_copies_are_looked_for_as_long_as_there_are_some(replayed: Network, monkeypatch: pytest.MonkeyPatch):
@@ -235,7 +235,7 @@ def test_copies_are_looked_for_as_long_as_there_are_some(replayed: Network, monk
     monkeypatch.setattr("unmask.core.denoiser.distinct", watched)
     monkeypatch.setattr("unmask.core.rows.distinct", watched)
     copies = run("ots(beams=3, block=6, steps=6, temperature=0)", replayed, PROMPTS)
-    assert [result.cost.distinct for result in copies] == [6 + 1] * len(PROMPTS)  # steps, and one candidate
+    assert [result.cost.computed for result in copies] == [6 + 1] * len(PROMPTS)  # steps, and one candidate
     looks.clear()
     run("ots(beams=3, block=6, steps=6, temperature=9)", replayed, PROMPTS)
     assert looks == [9, 9, 9, 9, 27]  # entered, copies, parted; asked and forked at the search

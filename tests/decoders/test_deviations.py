@@ -50,7 +50,7 @@ def _assert_plain_loop(
         best = loop.run(x)
         assert texts(result) == [text.x.tolist() for text in best]
         assert result.score == [pytest.approx(text.score, rel=1e-9, abs=1e-9) for text in best]
-        assert result.cost.rows == budget - loop.left
+        assert result.cost.forward_passes == budget - loop.left
 
 
 test_it_is_the_plain_loop = settings(max_examples=15)(given(*SETTINGS)(_assert_plain_loop))
@@ -67,13 +67,13 @@ def test_no_budget_is_ever_exceeded(case: Problems, budget: int, width: int, sur
     made = decoder.make(f"search(budget={budget}, width={width}, sure={sure}, plausible={plausible})")
     for result in decode(made, case.denoiser, case.canvas(), case.seed):
         assert result.canvas.done
-        assert 1 <= result.cost.rows <= budget
+        assert 1 <= result.cost.forward_passes <= budget
         assert len({tuple(row) for row in texts(result)}) == len(texts(result)) <= width
 
 
 def test_the_default_budget_is_that_of_ots_with_four_beams():
     made = decoder.make("search")
-    assert [made.rows(length) for length in (64, 128, 256)] == [160, 320, 640]
+    assert [made.max_forward_passes(length) for length in (64, 128, 256)] == [160, 320, 640]
     assert decoder.spec(made.resolved(64)).startswith("search(budget=160, ")
     assert decoder.make("search(budget=3)").resolved(256).block == 86  # type: ignore[attr-defined]
 
@@ -86,7 +86,7 @@ def test_a_batch_costs_and_decodes_as_its_problems_alone():
     def run(some: list[list[int]]) -> list[tuple[list[list[int]], list[float], int, int]]:
         canvas = Canvas.blank(some, 4, denoiser.mask_id, dtype=denoiser.dtype)
         results = decode(made, denoiser, canvas)
-        return [(texts(r), r.score, r.cost.rows, r.cost.positions) for r in results]
+        return [(texts(r), r.score, r.cost.forward_passes, r.cost.positions) for r in results]
 
     together = run(prompts)
     assert together[:6] == [run([prompt])[0] for prompt in prompts[:6]]
@@ -99,7 +99,7 @@ def test_a_certain_text_ends_the_search_and_no_seed_changes_it():
     runs = [unmask.generate(model, "abc", decoder="search(sure=0.2)", length=8, seed=seed) for seed in (0, 7)]
     assert runs[0].text == runs[1].text
     everything = unmask.generate(model, "abc", decoder="search(sure=1, plausible=0.001)", length=8)
-    assert runs[0].cost.rows < everything.cost.rows <= decoder.make("search").rows(8)
+    assert runs[0].cost.forward_passes < everything.cost.forward_passes <= decoder.make("search").max_forward_passes(8)
     assert everything.score >= runs[0].score
 
 
@@ -111,9 +111,9 @@ def test_time_that_runs_out_ends_the_search_with_a_whole_text(monkeypatch: pytes
         monkeypatch.setattr(limit, "perf_counter", lambda ticks=ticks: float(next(ticks)))
         spec = f"search(budget=80, seconds={seconds}, sure=1, plausible=0.001)"
         output = unmask.generate(model, "abc", decoder=spec, length=8)
-        assert model.denoiser.mask_id not in output.rows[0].ids
+        assert model.denoiser.mask_id not in output.hypotheses[0].ids
         assert next(ticks) <= max(seconds, 2) + 1  # every step takes a second; nothing starts that would end too late
-        rows.append(output.cost.rows)
+        rows.append(output.cost.forward_passes)
     assert rows == sorted(rows)
     assert rows[0] == 2  # how long a step takes is known after the first
     assert rows[-1] > 50
@@ -124,7 +124,7 @@ def test_it_works_under_a_cache(cache: str):
     model = unmask.load("toy-transformer(letters=9, width=16, layers=2, seed=3)")
     spec = "search(budget=60, sure=0.9, plausible=0.02, block=4)"
     outputs = unmask.generate(model, ["abc", "fade"], decoder=spec, length=8, cache=cache)
-    assert all(0 < output.cost.rows <= 60 for output in outputs)
+    assert all(0 < output.cost.forward_passes <= 60 for output in outputs)
 
 
 def test_a_trace_replays_every_frame():

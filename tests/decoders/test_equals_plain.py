@@ -62,8 +62,8 @@ def _assert_search_is_algorithm_1(case: Case) -> None:
     for prompt, masks, result in zip(given_.prompts, given_.masks, results, strict=True):
         want = plainly(made, given_.denoiser, prompt, given_.length, given_.seed)
         assert isinstance(want, plain.Search)
-        assert 0 < result.cost.distinct <= result.cost.rows <= made.rows(masks)
-        assert result.cost.rows == made.rows(masks) or vars(made)["sure"] is not None
+        assert 0 < result.cost.computed <= result.cost.forward_passes <= made.max_forward_passes(masks)
+        assert result.cost.forward_passes == made.max_forward_passes(masks) or vars(made)["sure"] is not None
         pad = int(result.canvas.pad[0])
         with _unless_tied(made, want):
             assert result.canvas.tokens[:, pad:].tolist() == [beam.x.tolist() for beam in want.beams]
@@ -125,6 +125,6 @@ def test_the_plain_search_itself_asks_the_published_number_of_rows(case: Case):
     PLAIN["order-token-search"](
         counted, given_.prompts[0], given_.length, mask_id, seed=given_.seed, **plain_settings(made)
     )
-    assert asked == made.rows(given_.masks[0]) or vars(made)["sure"] is not None
+    assert asked == made.max_forward_passes(given_.masks[0]) or vars(made)["sure"] is not None
     (result,) = decode(made, given_.denoiser, given_.canvas().rows(torch.tensor([0])), given_.seed)
-    assert asked == result.cost.rows
+    assert asked == result.cost.forward_passes

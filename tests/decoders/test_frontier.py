@@ -47,9 +47,11 @@ def test_a_search_equals_its_plain_transcription(vary: Vary, score: Score, beams
         plain, forwards = search(forward_of(model), prompt, 6, 8, vary=vary, score=score, beams=beams, block=block)
         assert [tuple(row) for row in found.canvas.tokens.tolist()] == [row.x for row in plain]
         assert found.score == pytest.approx([row.score for row in plain], abs=1e-9)
-        assert found.cost.rows == forwards
+        assert found.cost.forward_passes == forwards
         length = 6 + prompt.count(8)
-        assert found.cost.rows <= decoder.make(spec).rows(length) <= max(beams**2 * length, length)
+        assert (
+            found.cost.forward_passes <= decoder.make(spec).max_forward_passes(length) <= max(beams**2 * length, length)
+        )
 
 
 @pytest.mark.parametrize("vary", ["order", "token"])
@@ -63,7 +65,7 @@ def test_a_batch_of_searches_decodes_as_its_rows_alone(vary: str):
             pad = int(mine.canvas.pad[0])
             assert torch.equal(alone.canvas.tokens, mine.canvas.tokens[:, pad:])
             assert alone.score == mine.score
-            assert (alone.cost.rows, alone.cost.distinct) == (mine.cost.rows, mine.cost.distinct)
+            assert (alone.cost.forward_passes, alone.cost.computed) == (mine.cost.forward_passes, mine.cost.computed)
 
 
 def test_token_search_over_every_token_finds_the_likeliest_text():
@@ -84,7 +86,7 @@ def test_a_beam_of_one_is_greedy_by_confidence():
     for vary, score in itertools.product(("order", "token"), ("visible", "path")):
         [found] = run(model, f"{vary}-search(beams=1, block=4, score={score})", [[1, 2]], 7)
         assert torch.equal(found.canvas.tokens, greedy.canvas.tokens)
-        assert found.cost.rows == 7
+        assert found.cost.forward_passes == 7
 
 
 def test_equal_texts_reached_by_different_orders_are_kept_once():

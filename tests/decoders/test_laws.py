@@ -91,7 +91,7 @@ def test_problems_of_a_batch_have_seeds_of_their_own_and_results_that_last(spec:
     assert texts(results) == texts(alone)
     for number, decoded in early.items():
         assert (texts([decoded])[0], decoded.score) == (texts(results)[number], results[number].score)
-        assert decoded.cost.rows == results[number].cost.rows == alone[number].cost.rows
+        assert decoded.cost.forward_passes == results[number].cost.forward_passes == alone[number].cost.forward_passes
 
 
 @every_decoder
@@ -118,9 +118,9 @@ def test_the_rows_asked_for_are_the_rows_announced(spec: str, model: str):
     made = decoder.make(spec)
     for result in run(spec, model, PROMPTS):
         if exact_rows(made):
-            assert result.cost.rows == made.rows(LENGTH)
-        assert 0 < result.cost.distinct <= result.cost.rows <= made.rows(LENGTH)
-        assert result.cost.positions == result.cost.distinct * (result.canvas.width - int(result.canvas.pad[0]))
+            assert result.cost.forward_passes == made.max_forward_passes(LENGTH)
+        assert 0 < result.cost.computed <= result.cost.forward_passes <= made.max_forward_passes(LENGTH)
+        assert result.cost.positions == result.cost.computed * (result.canvas.width - int(result.canvas.pad[0]))
 
 
 @every_decoder

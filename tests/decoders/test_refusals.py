@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper, decode, decoder, stream
+from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper, decode, decoder, stream
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models.load import load
@@ -21,8 +21,8 @@ class Broken(Wrapper):
         super().__init__(inner)
         self.bad = bad
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        beliefs = self.inner(canvas, at, kept)
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        beliefs = self.inner(canvas, at, cache)
 
         def read(places: torch.Tensor) -> torch.Tensor:
             logits = beliefs.read(places).clone()

@@ -38,7 +38,7 @@ class WriteTwice:
     def resolved(self, length: int) -> WriteTwice:
         return self
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         return 2
 
 

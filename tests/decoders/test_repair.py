@@ -47,7 +47,7 @@ def test_it_is_the_plain_loop(case: Problems, inner: str, rounds: int, share: fl
         )
         assert best([last]) == [tokens]
         assert last.score == [pytest.approx(score, rel=1e-9, abs=1e-9)]
-        assert last.cost.rows == first.cost.rows + forwards <= made.rows(masks)
+        assert last.cost.forward_passes == first.cost.forward_passes + forwards <= made.max_forward_passes(masks)
         start = judged(forward, torch.tensor(text), slots, chosen, case.denoiser.mask_id).sum()
         assert last.score[0] >= float(start) - 1e-9
 

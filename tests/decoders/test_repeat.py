@@ -34,10 +34,10 @@ def test_repeating_equals_choosing_by_hand_over_seeded_runs(inner: str, choice: 
         ]
         if choice == "score":  # best first
             alone.sort(key=lambda one: -one.score)
-        assert [row.text for row in output.rows] == [one.text for one in alone]
-        assert [row.score for row in output.rows] == [one.score for one in alone]
+        assert [row.text for row in output.hypotheses] == [one.text for one in alone]
+        assert [row.score for row in output.hypotheses] == [one.score for one in alone]
         assert output.chosen == choose(choice, [one.score for one in alone], [one.text for one in alone])
-        assert output.cost.rows == sum(one.cost.rows for one in alone)
+        assert output.cost.forward_passes == sum(one.cost.forward_passes for one in alone)
 
 
 @pytest.mark.parametrize("name", ["block", "interleaved(combs=2)", "leave-out(group=4)"])
@@ -62,7 +62,7 @@ def test_samples_are_ranked_by_a_likelihood_of_their_whole_text(inner: str, name
         assert result.canvas.tokens[:, pad:].tolist() == [texts[i].tolist() for i in ranked]
         assert result.score == pytest.approx([scores[i] for i in ranked], abs=1e-9)
         extra = likelihood.make(name).forwards(slice(0, len(slots)))
-        assert result.cost.rows == sum(sample.cost.rows for sample in alone) + 4 * extra
+        assert result.cost.forward_passes == sum(sample.cost.forward_passes for sample in alone) + 4 * extra
 
 
 def test_without_a_likelihood_the_text_form_is_what_it_was():
@@ -78,8 +78,12 @@ def test_a_vote_costs_n_times_its_samples_and_computes_their_first_step_once():
     output = unmask.generate(
         model, "abc", decoder="vote(n=5, inner=low-confidence(temperature=0.8, steps=4))", length=8
     )
-    assert output.cost.rows == decoder.make("vote(n=5, inner=low-confidence(steps=4))").rows(8) == 5 * 4
-    assert output.cost.distinct <= 1 + 5 * 3
+    assert (
+        output.cost.forward_passes
+        == decoder.make("vote(n=5, inner=low-confidence(steps=4))").max_forward_passes(8)
+        == 5 * 4
+    )
+    assert output.cost.computed <= 1 + 5 * 3
     assert output.cost.calls == 4
 
 
@@ -87,7 +91,7 @@ def test_a_key_says_what_votes_compare():
     model = unmask.load("toy-transformer(letters=6)")
     spec = "vote(n=7, inner=random(temperature=1.0))"
     output = unmask.generate(model, "ab", decoder=spec, length=6, key=lambda text: text[:1])
-    letters = [row.text[:1] for row in output.rows]
+    letters = [row.text[:1] for row in output.hypotheses]
     assert output.text[:1] == max(dict.fromkeys(letters), key=letters.count)
 
 
@@ -119,4 +123,4 @@ def test_repeating_what_is_repeated_equals_choosing_by_hand(outer: str, inner: s
         alone = [unmask.generate(model, prompt, decoder=inner, length=6, seed=unmask.reseed(3, i)) for i in range(2)]
         if outer == "best-of":
             alone.sort(key=lambda sample: -sample.score)
-        assert [(row.text, row.score) for row in output.rows] == [(sample.text, sample.score) for sample in alone]
+        assert [(row.text, row.score) for row in output.hypotheses] == [(sample.text, sample.score) for sample in alone]

@@ -113,14 +113,14 @@ def test_searches_are_at_every_nth_global_step_and_at_the_last_of_each_block():
     canvas = Canvas.blank([[0]], 9, denoiser.mask_id, dtype=denoiser.dtype)
     spec = "ots(beams=2, block=5, steps=8, interval=3, temperature=1)"
     assert [step for step, _ in branches_of(spec, denoiser, canvas, 0)] == [3, 4, 6, 8]
-    assert decoder.make(spec).rows(9) == 8 * 2 + 4 * 4
+    assert decoder.make(spec).max_forward_passes(9) == 8 * 2 + 4 * 4
     plain_ = "ots(beams=2, block=5, steps=8, temperature=1)"
     assert [step for step, _ in branches_of(plain_, denoiser, canvas, 0)] == [4, 8]
 
 
-@pytest.mark.parametrize(("length", "beams", "rows"), [(256, 5, 840), (128, 5, 420), (256, 4, 640)])
-def test_the_papers_costs(length: int, beams: int, rows: int):
-    assert decoder.make("ots", beams=beams).rows(length) == rows
+@pytest.mark.parametrize(("length", "beams", "passes"), [(256, 5, 840), (128, 5, 420), (256, 4, 640)])
+def test_the_papers_costs(length: int, beams: int, passes: int):
+    assert decoder.make("ots", beams=beams).max_forward_passes(length) == passes
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_papers_costs(length: int, beams: int, rows: int):
     ],
 )
 def test_a_partition_costs_a_row_per_candidate_and_part(likelihood: str, rows: int):
-    assert decoder.make(f"ots(beams=4, likelihood={likelihood})").rows(64) == rows
+    assert decoder.make(f"ots(beams=4, likelihood={likelihood})").max_forward_passes(64) == rows
 
 
 def test_all_parts_of_all_candidates_are_asked_in_one_call():
@@ -219,7 +219,7 @@ def test_the_final_beams_may_vote():
     for seed in range(4):
         best = unmask.generate(model, "ab", decoder=search.format("score"), length=4, seed=seed)
         vote = unmask.generate(model, "ab", decoder=search.format("majority"), length=4, seed=seed)
-        texts = [row.text for row in vote.rows]
-        assert texts == [row.text for row in best.rows]
-        assert best.score == max(row.score for row in best.rows)
+        texts = [row.text for row in vote.hypotheses]
+        assert texts == [row.text for row in best.hypotheses]
+        assert best.score == max(row.score for row in best.hypotheses)
         assert vote.text == max(texts, key=texts.count)

@@ -52,7 +52,7 @@ def run(part: Part, skill: Mapping[str, float], problems: int) -> Run:
 @cache
 def written_out(spec: str, length: int) -> tuple[str, int]:
     resolved = decoder.make(spec).resolved(length)
-    return decoder.spec(resolved), resolved.rows(length)
+    return decoder.spec(resolved), resolved.max_forward_passes(length)
 
 
 @cache

@@ -29,7 +29,7 @@ def test_every_experiment_has_cells_in_both_setups():
             for part in experiment.parts(setup):
                 for method in part.methods:
                     for length in part.lengths:
-                        assert decoder.make(method.spec).resolved(length).rows(length) > 0
+                        assert decoder.make(method.spec).resolved(length).max_forward_passes(length) > 0
 
 
 def test_table_1_is_ten_methods_by_four_benchmarks_by_four_lengths():
@@ -44,10 +44,10 @@ def test_table_1_is_ten_methods_by_four_benchmarks_by_four_lengths():
 def test_a_vote_costs_about_what_a_search_does():
     specs = {method.name: decoder.make(method.spec) for method in ten(PUBLISHED)}
     for length in PUBLISHED.axis:
-        assert specs["ots"].rows(length) == 105 * length // 32
-        assert specs["low-confidence-vote"].rows(length) == 7 * length // 2
-        assert specs["ar-vote"].rows(length) == 3 * length
-        assert specs["ar-beam"].rows(length) == 30 * length
+        assert specs["ots"].max_forward_passes(length) == 105 * length // 32
+        assert specs["low-confidence-vote"].max_forward_passes(length) == 7 * length // 2
+        assert specs["ar-vote"].max_forward_passes(length) == 3 * length
+        assert specs["ar-beam"].max_forward_passes(length) == 30 * length
 
 
 def test_sudoku_has_every_method_but_plain_random():
@@ -84,7 +84,7 @@ def test_the_other_cells_are_the_paper_s():
     beams, ar, random, low = find("nfe-scaling").parts(PUBLISHED)
     assert low.methods[0].name == "low-confidence"
     assert [method.name for method in beams.methods] == [f"ots-{k}" for k in range(1, 7)]
-    most = decoder.make(beams.methods[-1].spec).rows(512)
+    most = decoder.make(beams.methods[-1].spec).max_forward_passes(512)
     assert abs(ar.samples * 512 - most) <= 256
     assert abs(random.samples * 256 - most) <= 128
 
@@ -104,7 +104,9 @@ def test_quick_is_small():
             assert part.samples <= 16
             assert all(getattr(decoder.make(method.spec), "beams", 1) <= 4 for method in part.methods)
     assert [part.benchmark for part in find("pass-at-k").parts(small)] == ["Countdown"]
-    assert totals([cell for each in EXPERIMENTS.values() for cell in plan(each, small, "cpu")])["rows"] <= 21_000
+    assert (
+        totals([cell for each in EXPERIMENTS.values() for cell in plan(each, small, "cpu")])["forward_passes"] <= 21_000
+    )
     asked = setup_for("tiny", quick=True, benchmarks=["MATH500", "Sudoku"])
     counts = [len({part.benchmark for part in find("frontier").parts(setup)}) for setup in (small, asked)]
     assert counts == [1, 2]

@@ -24,7 +24,7 @@ def test_every_command_can_be_planned(line: str, command, tmp_path: Path):
     words = [str(tmp_path) if word == "DIR" else word for word in shlex.split(line)][1:]
     code, out, err = command(*words, *({"--plan"} - set(words)), "--json")
     assert code == 0, err
-    assert json.loads(out)["rows"] > 0
+    assert json.loads(out)["forward_passes"] > 0
 
 
 def test_every_experiment_is_told_of():

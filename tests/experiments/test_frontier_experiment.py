@@ -6,7 +6,7 @@ import pytest
 
 import unmask
 from tests.experiments.test_docs import DOCS
-from tools.pictures import QUESTION, TEXTS, WAYS
+from tools.pictures import QUESTION, SCORERS, TEXTS
 from unmask.core import decoder
 from unmask.experiments.archive import read_packed
 from unmask.experiments.frontier import ABLATION, EXPERIMENT, SEARCH
@@ -22,9 +22,12 @@ def test_every_cell_fits_its_length_and_budgets_are_shares_of_the_papers_search(
         resolved = {method.name: decoder.make(method.spec).resolved(length) for method in part.methods}
         assert (len(part.seeds) == 3) == part.name.endswith("-drawn")
         if SEARCH in resolved:
-            paper = decoder.make("ots(beams=4)").rows(length)
-            assert resolved[SEARCH].rows(length) == paper
-            assert [resolved[f"search-{share}"].rows(length) for share in (10, 320)] == [paper // 10, paper * 16 // 5]
+            paper = decoder.make("ots(beams=4)").max_forward_passes(length)
+            assert resolved[SEARCH].max_forward_passes(length) == paper
+            assert [resolved[f"search-{share}"].max_forward_passes(length) for share in (10, 320)] == [
+                paper // 10,
+                paper * 16 // 5,
+            ]
             assert resolved.keys() >= ABLATION.keys()
 
 
@@ -49,13 +52,13 @@ def test_what_the_page_says_of_test_problems_is_in_the_records(evidence: Evidenc
         "short-blocks": "| blocks of 32 instead of 64 | {} | {} |",
     }
     for method, sentence in sentences.items():
-        average, rows = evidence.average(method), evidence.mean_cost(method, "rows")
+        average, rows = evidence.average(method), evidence.mean_cost(method, "forward_passes")
         assert average.value is not None
         assert average.n == 5000
         assert sentence.format(f"{100 * average.value:.1f}", f"{rows:.0f}") in page
     (countdown,) = evidence.results("Countdown", SEARCH).values()
-    assert f"{countdown.cost['rows']:.0f} on Countdown" in page
-    assert f"({evidence.mean_cost('ots', 'distinct'):.0f} of them computed" in page
+    assert f"{countdown.cost['forward_passes']:.0f} on Countdown" in page
+    assert f"({evidence.mean_cost('ots', 'computed'):.0f} of them computed" in page
 
 
 @pytest.mark.slow
@@ -75,15 +78,15 @@ def test_the_search_keeps_its_budget_on_every_problem(evidence: Evidence):
         record for run in evidence.runs.values() for record in run.records if record.decoder.startswith("search")
     ]
     assert len(records) == 5 * 1000 * 20  # 11 budgets and 9 ablations
-    assert all(record.cost.rows <= decoder.make(record.decoder).rows(64) for record in records)
+    assert all(record.cost.forward_passes <= decoder.make(record.decoder).max_forward_passes(64) for record in records)
 
 
 def test_a_score_of_neighbours_sees_what_the_block_score_does_not():
     """What the page's picture shows."""
     model, prompt = unmask.load("tiny"), [{"role": "user", "content": QUESTION}]
     scores = {
-        way: {name: unmask.score(model, prompt, text, way=way, length=64).logp for name, text in TEXTS.items()}
-        for way in WAYS.values()
+        way: {name: unmask.score(model, prompt, text, scorer=way, length=64).logp for name, text in TEXTS.items()}
+        for way in SCORERS.values()
     }
     assert scores["block"]["right"] < scores["block"]["wrong"]
     assert scores["interleaved(combs=2)"]["right"] > scores["interleaved(combs=2)"]["wrong"] + 20

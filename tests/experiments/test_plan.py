@@ -120,9 +120,9 @@ def test_the_plan_names_the_wording():
 
 
 def test_an_interval_beyond_a_block_searches_less_often():
-    assert decoder.make("ots(beams=4, interval=64)").rows(256) == 128 * 4 + 2 * 16
-    assert decoder.make("ots(beams=4, interval=16)").rows(256) == 128 * 4 + 8 * 16
-    assert decoder.make("ots(beams=4, interval=100)").rows(256) == 128 * 4 + 2 * 16
+    assert decoder.make("ots(beams=4, interval=64)").max_forward_passes(256) == 128 * 4 + 2 * 16
+    assert decoder.make("ots(beams=4, interval=16)").max_forward_passes(256) == 128 * 4 + 8 * 16
+    assert decoder.make("ots(beams=4, interval=100)").max_forward_passes(256) == 128 * 4 + 2 * 16
 
 
 def test_k_and_tau_can_be_chosen_and_votes_follow():

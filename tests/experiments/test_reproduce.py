@@ -84,8 +84,8 @@ def test_the_plan_counts_the_rows_that_are_then_asked(small: Setup, tmp_path: Pa
     for name in ("table-1", "nfe-scaling", "pass-at-k", "temperature"):
         do(name, small, tmp_path / name)
         runs = read(tmp_path / name).runs.values()
-        rows = sum(record.cost.rows for run in runs for record in run.records)
-        assert totals(plan(find(name), small, "cpu"))["rows"] == rows
+        rows = sum(record.cost.forward_passes for run in runs for record in run.records)
+        assert totals(plan(find(name), small, "cpu"))["forward_passes"] == rows
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_the_plan_for_an_8b_model_needs_neither_model_nor_data(monkeypatch, caps
     planned = json.loads(out)
     assert code == 0
     assert len(planned["cells"]) == 160
-    assert planned["rows"] > 40e6
+    assert planned["forward_passes"] > 40e6
     code, out, _ = run(monkeypatch, capsys, *words)
     assert out.startswith("160 cells, ")
 

@@ -61,7 +61,7 @@ def test_generation_arguments_that_nothing_can_honour_are_refused(kwargs: dict[s
     [
         ({"decodr": "ots"}, "unknown argument 'decodr': did you mean 'decoder'?"),
         ({"decoder": "otss"}, "unknown decoder 'otss': did you mean 'ots'?"),
-        ({"way": "elbow"}, "unknown way 'elbow': did you mean 'elbo'?"),
+        ({"scorer": "elbow"}, "unknown scorer 'elbow': did you mean 'elbo'?"),
         ({"batch": "many"}, "batch='many' does not work: give a whole number"),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_run_has_the_grades_of_unmask_eval_and_opens_in_the_viewer(tmp_path: P
         record, score = records[str(sample.id)], (sample.scores or {})["graded"]
         assert (score.value == "C", sample.output.completion) == (record.right, record.text)
         told = sample.output.metadata or {}
-        assert (told["decoder"], told["seed"], told["rows"]) == (DECODER, 0, record.cost.rows)
+        assert (told["decoder"], told["seed"], told["forward_passes"]) == (DECODER, 0, record.cost.forward_passes)
     right = [record.right for record in records.values()]
     assert 0 < sum(map(bool, right)) < LIMIT
     assert log.results is not None
@@ -121,7 +121,7 @@ def test_a_requests_settings_are_honoured_or_refused():
     [
         ({"decoder": ["ots(beams=2", " blok=4)"]}, "decoder 'ots' has no setting 'blok': did you mean 'block'?"),
         ({"decodr": "ots"}, "unknown argument 'decodr': did you mean 'decoder'?"),
-        ({"way": "duel"}, "way is for scoring texts, which inspect_ai does not ask for: leave it out"),
+        ({"scorer": "duel"}, "way is for scoring texts, which inspect_ai does not ask for: leave it out"),
     ],
 )
 def test_wrong_arguments_are_one_sentence(arguments: dict[str, Any], sentence: str):

@@ -134,7 +134,7 @@ def test_generation_has_the_accuracy_and_rows_of_unmask_eval(evaluate, accuracy:
     assert result["results"]["local_countdown"]["acc,none"] == accuracy[0]
     told = result["config"]["unmask"]
     assert (told["decoder"], told["length"], told["seed"], told["unmask"]) == (DECODER, 64, 0, unmask.__version__)
-    assert (told["cost"]["requests"], told["cost"]["rows"]) == (LIMIT, accuracy[1])
+    assert (told["cost"]["requests"], told["cost"]["forward_passes"]) == (LIMIT, accuracy[1])
     assert told["cost"]["positions"] > 0
 
 
@@ -153,10 +153,10 @@ def test_the_harnesss_own_command_line_says_the_same(
     assert result["config"]["unmask"]["decoder"] == DECODER
 
 
-@pytest.mark.parametrize("way", ["duel", "elbo(n=8)", "interleaved(combs=2)"])
-def test_multiple_choice_ranks_by_the_named_way(evaluate, way: str):
-    result = evaluate("local_choice", {"pretrained": "toy-chain", "way": way})
-    wanted = [unmask.score("toy-chain", prompt, choices, way=way) for prompt, choices in CHOICES]
+@pytest.mark.parametrize("scorer", ["duel", "elbo(n=8)", "interleaved(combs=2)"])
+def test_multiple_choice_ranks_by_the_named_way(evaluate, scorer: str):
+    result = evaluate("local_choice", {"pretrained": "toy-chain", "scorer": scorer})
+    wanted = [unmask.score("toy-chain", prompt, choices, scorer=scorer) for prompt, choices in CHOICES]
     told = [[value for [[value, _]] in sample["resps"]] for sample in result["samples"]["local_choice"]]
     assert told == [[each.logp for each in scores] for scores in wanted]
     best = [max(range(3), key=lambda n: scores[n].logp) for scores in wanted]
@@ -167,15 +167,15 @@ def test_multiple_choice_ranks_by_the_named_way(evaluate, way: str):
 
 
 def test_perplexity_is_that_of_the_score_and_long_texts_are_read_in_windows(evaluate):
-    result = evaluate("local_text", {"pretrained": "toy-chain", "way": "duel(order=left-to-right)"})
-    total = math.fsum(unmask.score("toy-chain", "", text, way="duel(order=left-to-right)").logp for text in TEXTS)
+    result = evaluate("local_text", {"pretrained": "toy-chain", "scorer": "duel(order=left-to-right)"})
+    total = math.fsum(unmask.score("toy-chain", "", text, scorer="duel(order=left-to-right)").logp for text in TEXTS)
     wanted = math.exp(-total / sum(map(len, TEXTS)))
     assert result["results"]["local_text"]["byte_perplexity,none"] == pytest.approx(wanted, rel=1e-12)
-    short = evaluate("local_text", {"pretrained": "toy-chain", "way": "duel(order=left-to-right)", "max_length": 8})
+    short = evaluate("local_text", {"pretrained": "toy-chain", "scorer": "duel(order=left-to-right)", "max_length": 8})
     told = [sample["resps"][0][0] for sample in short["samples"]["local_text"]]
     text, parts = TEXTS[2], [("", TEXTS[2][:8])]
     parts += [(text[start - 4 : start], text[start : start + 4]) for start in range(8, len(text), 4)]
-    scores = [unmask.score("toy-chain", *part, way="duel(order=left-to-right)").logp for part in parts]
+    scores = [unmask.score("toy-chain", *part, scorer="duel(order=left-to-right)").logp for part in parts]
     assert told[2] == pytest.approx(sum(scores), abs=1e-9)
 
 

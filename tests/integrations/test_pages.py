@@ -44,4 +44,4 @@ def test_the_page_on_harnesses_decodes_with_transformers_and_names_every_argumen
     assert 39 not in names["ids"]
     page = (DOCS / "harnesses.md").read_text("utf-8")
     table = page[page.index("| argument |") : page.index("- **Generation.**")]
-    assert set(re.findall(r"`(\w+)`", table)) >= DECODING | PLACEMENT | {"pretrained", "way", "block", "max_length"}
+    assert set(re.findall(r"`(\w+)`", table)) >= DECODING | PLACEMENT | {"pretrained", "scorer", "block", "max_length"}

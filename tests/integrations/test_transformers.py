@@ -39,7 +39,7 @@ def test_it_writes_what_the_wrapped_model_writes_whatever_the_padding(model: Any
     wrapped = unmask.wrap(model, Reader())
     outputs = unmask.generate(wrapped, [[1, 2], [3, 4, 5, 6]], decoder=spec, length=LENGTH, seed=3)
     for row, output in zip(sequences.tolist(), outputs, strict=True):
-        answer = list(output.rows[output.chosen].ids[-LENGTH:])
+        answer = list(output.hypotheses[output.chosen].ids[-LENGTH:])
         end = answer.index(31) + 1 if 31 in answer else LENGTH
         assert row[4:] == answer[:end] + [30] * (LENGTH - end)
     assert torch.equal(sequences[:, :4], ids)
@@ -54,7 +54,7 @@ def test_a_temperature_is_the_decoders(model: Any):
     way = custom_generate("random", mask_id=MASK)
     row = model.generate(ids, custom_generate=way, max_new_tokens=4, do_sample=True, temperature=2.0, top_k=0)[0]
     output = unmask.generate(wrapped, [1, 2], decoder="random(temperature=2.0)", length=4)
-    assert row.tolist()[: row.tolist().index(31) if 31 in row else None] == list(output.rows[0].ids)[: len(row)]
+    assert row.tolist()[: row.tolist().index(31) if 31 in row else None] == list(output.hypotheses[0].ids)[: len(row)]
 
 
 @pytest.mark.parametrize(

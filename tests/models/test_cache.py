@@ -255,7 +255,7 @@ def test_positions_are_those_really_computed(keep: str):
     for result, prompt in zip(results, (3, 1), strict=True):
         first_block = 3 * (8 if keep == "prefix" else 4)
         assert result.cost.positions == 2 * (prompt + 8) + first_block + 3 * 4
-        assert (result.cost.rows, result.cost.distinct) == (8, 8)
+        assert (result.cost.forward_passes, result.cost.computed) == (8, 8)
 
 
 def test_what_a_decoder_may_not_do_inside_a_block_is_refused(tmp_path: Path):

@@ -45,7 +45,7 @@ def test_path_is_log_p_at_writing_and_costs_nothing():
     written = run(INNER, seed=unmask.reseed(3, 0))
     judged = run(f"best-of(n=1, inner={INNER}, likelihood=path)")
     assert [r.score for r in judged] == [pytest.approx(r.score, abs=1e-9) for r in written]
-    assert [r.cost.rows for r in judged] == [r.cost.rows for r in written]
+    assert [r.cost.forward_passes for r in judged] == [r.cost.forward_passes for r in written]
 
 
 @pytest.mark.parametrize(("ratio", "n"), [(0.5, 3), (0.01, 2), (1, 1)])
@@ -75,7 +75,7 @@ def test_ots_prunes_by_any_of_them():
             text = result.canvas.tokens[0, int(result.canvas.pad[0]) :].tolist()
             again = best_of_text(text, name) if name != "path" else result.score[0]
             assert result.score[0] == pytest.approx(again, abs=1e-9)
-            assert result.cost.rows <= decoder.make(whole.format(name)).rows(LENGTH)
+            assert result.cost.forward_passes <= decoder.make(whole.format(name)).max_forward_passes(LENGTH)
 
 
 def best_of_text(text: list[int], name: str) -> float:
@@ -98,7 +98,11 @@ def test_distinct_survivors_are_distinct_and_fewer_draws_cost_less():
     )
     assert decoder.spec(decoder.make(plain_ots)) == decoder.spec(decoder.make(f"{plain_ots[:-1]}, distinct=false)"))
     assert "draws=2, distinct=true" in decoder.spec(decoder.make(ours))
-    assert decoder.make(ours).rows(LENGTH) == 3 * 4 + 2 * 4 * 2 < decoder.make(plain_ots).rows(LENGTH)
+    assert (
+        decoder.make(ours).max_forward_passes(LENGTH)
+        == 3 * 4 + 2 * 4 * 2
+        < decoder.make(plain_ots).max_forward_passes(LENGTH)
+    )
     copies = [
         len(rows) - len({tuple(row) for row in rows}) for rows in (r.canvas.tokens.tolist() for r in run(plain_ots))
     ]
@@ -106,7 +110,7 @@ def test_distinct_survivors_are_distinct_and_fewer_draws_cost_less():
     for result in run(ours):
         rows = [tuple(row) for row in result.canvas.tokens.tolist()]
         assert len(set(rows)) == len(rows)
-        assert result.cost.rows <= decoder.make(ours).rows(LENGTH)
+        assert result.cost.forward_passes <= decoder.make(ours).max_forward_passes(LENGTH)
 
 
 @pytest.mark.parametrize("name", ["order-search", "token-search"])
@@ -115,7 +119,7 @@ def test_partial_texts_are_ranked_by_a_likelihood(name: str):
     for result in run(spec):
         text = result.canvas.tokens[0, int(result.canvas.pad[0]) :].tolist()
         assert result.score[0] == pytest.approx(best_of_text(text, "interleaved(combs=2)"), abs=1e-9)
-        assert result.cost.rows <= decoder.make(spec).rows(LENGTH)
+        assert result.cost.forward_passes <= decoder.make(spec).max_forward_passes(LENGTH)
 
 
 def test_a_vote_weighs_by_its_likelihood_and_temperature():

@@ -50,7 +50,11 @@ def record(
         "right": right,
         "score": float(right),
         "likelihood": -draw.random(),
-        "cost": Counts(chosen.rows(length), chosen.rows(length) - 3, 100 * chosen.rows(length)),
+        "cost": Counts(
+            chosen.max_forward_passes(length),
+            chosen.max_forward_passes(length) - 3,
+            100 * chosen.max_forward_passes(length),
+        ),
         "error": None,
         "measured": Measured(32, random.random(), 2**20, "2026-01-01T00:00:00Z", "host:1", random.randrange(1, 64)),
     }

@@ -35,7 +35,7 @@ def test_plots_are_the_same_bytes_and_hold_no_date():
     images = report.images()
     assert set(images) == {
         f"countdown-low-confidence-random-{what}.{kind}"
-        for what in ("rows", "length", "pass-64", "pass-128")
+        for what in ("forward_passes", "length", "pass-64", "pass-128")
         for kind in ("svg", "png", "pdf")
     }
     again = run_report([run(grid(["low-confidence", "random"], problems=6, samples=2))]).images()

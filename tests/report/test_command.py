@@ -45,7 +45,7 @@ def test_json_holds_every_cell(run, tmp_path: Path):
     assert report["against"] == "random"
     assert len(report["cells"]) == 12  # three decoders and their votes at two lengths
     first = next(cell for cell in report["cells"] if cell["decoder"] == "low-confidence" and cell["length"] == 64)
-    assert (first["problems"], first["draws"], first["rows"], first["vote"]) == (6, 18, 32.0, None)
+    assert (first["problems"], first["draws"], first["forward_passes"], first["vote"]) == (6, 18, 32.0, None)
     assert set(first["pass"]) == {"1", "2", "3"}
     assert first["against"]["n"] == 6
 

@@ -46,10 +46,10 @@ def test_parquet_has_types_and_comes_back_whole(folder: Path, tmp_path: Path):
     runs = read_runs([folder])
     (tmp_path / "r.parquet").write_bytes(export(runs, "parquet"))
     table = parquet.read_table(tmp_path / "r.parquet")
-    assert {name: str(table.schema.field(name).type) for name in ("right", "score", "rows", "error")} == {
+    assert {name: str(table.schema.field(name).type) for name in ("right", "score", "forward_passes", "error")} == {
         "right": "bool",
         "score": "double",
-        "rows": "int64",
+        "forward_passes": "int64",
         "error": "string",
     }
     lines = [json.loads(line) for line in export(runs, "jsonl").decode().splitlines()]

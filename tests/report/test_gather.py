@@ -72,7 +72,7 @@ def test_a_failure_counts_as_wrong_and_an_ungraded_text_not_at_all():
     result = result_of([broken, record(problem=1, right=True), record(problem=2, right=None, score=None)])
     assert result.right == {"countdown-0": 0.0, "countdown-1": 1.0}
     assert result.failed == 1
-    assert result.cost["rows"] == 32  # the failure's rows are not known
+    assert result.cost["forward_passes"] == 32  # the failure's rows are not known
 
 
 def test_stored_samples_vote_by_key_seed_by_seed_and_ties_go_to_the_first():
@@ -86,7 +86,7 @@ def test_stored_samples_vote_by_key_seed_by_seed_and_ties_go_to_the_first():
     result = result_of_votes(records)
     assert result.right == {"countdown-0": 0.5}
     assert result.draws == 2
-    assert result.cost["rows"] == 5 * 32
+    assert result.cost["forward_passes"] == 5 * 32
 
 
 def test_a_failure_has_no_vote():

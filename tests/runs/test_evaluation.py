@@ -55,7 +55,7 @@ def test_a_record_holds_what_generate_gives(model: str, undisturbed):
             loaded, messages, decoder=record.decoder, length=8, seed=record.seed, key=countdown.key
         )
         assert (record.prompt, record.text, record.likelihood) == (output.prompt, output.text, output.score)
-        assert (record.cost.rows, record.cost.distinct) == (output.cost.rows, output.cost.distinct)
+        assert (record.cost.forward_passes, record.cost.computed) == (output.cost.forward_passes, output.cost.computed)
         grade = countdown.grade(problems[record.problem], output.text)
         assert (record.right, record.score, record.answer) == (grade.right, grade.score, grade.answer)
         assert record.key == countdown.key(output.text)
@@ -157,7 +157,7 @@ def test_a_problem_that_does_not_fit_alone_is_a_recorded_failure(
     monkeypatch.setattr(Generation, "outputs", outputs)
     failed = [record for record in run_here(grid, out).records if record.error]
     assert [record.error for record in failed] == ["the memory does not hold this problem, even alone"]
-    assert (failed[0].right, failed[0].text, failed[0].cost.rows) == (None, "", 0)
+    assert (failed[0].right, failed[0].text, failed[0].cost.forward_passes) == (None, "", 0)
     monkeypatch.undo()
     assert [record.error for record in run_here(grid, out).records if record.error] == [failed[0].error]
     again = run_here(grid, out, retry=True)

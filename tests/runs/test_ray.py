@@ -49,7 +49,7 @@ class Deadly:
     def resolved(self, length):
         return replace(self, inner=self.inner.resolved(length))
     def rows(self, length):
-        return self.inner.rows(length)
+        return self.inner.max_forward_passes(length)
 """
 
 

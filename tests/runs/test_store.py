@@ -99,7 +99,7 @@ WRONG = {
     "length": [0, 8.5],
     "sample": [-1, True],
     "text": [None, 3],
-    "cost": [{"rows": -1, "distinct": 4, "positions": 32}, {"rows": 4}, 7],
+    "cost": [{"forward_passes": -1, "computed": 4, "positions": 32}, {"forward_passes": 4}, 7],
     "measured": [{}, []],
 }
 

@@ -61,7 +61,7 @@ def test_a_trace_does_not_depend_on_the_batch():
         assert alone.trace.header == output.trace.header
         assert alone.trace.end | {"measured": {}} == output.trace.end | {"measured": {}}
         last = list(output.trace.replay())[-1].canvas.tokens.tolist()
-        assert [tuple(row) for row in last] == [row.ids for row in output.rows]
+        assert [tuple(row) for row in last] == [row.ids for row in output.hypotheses]
 
 
 def test_the_gaps_of_a_text_are_traced_too():
@@ -71,7 +71,7 @@ def test_the_gaps_of_a_text_are_traced_too():
     for output in outputs:
         assert output.trace is not None
         last = list(output.trace.replay())[-1].canvas.tokens.tolist()
-        assert [tuple(row) for row in last] == [row.ids for row in output.rows]
+        assert [tuple(row) for row in last] == [row.ids for row in output.hypotheses]
 
 
 def test_a_trace_says_what_its_tokens_are_and_which_row_was_chosen():
@@ -133,9 +133,9 @@ def test_a_trace_counts_rows_and_drafts_only_masks(spec: str):
     output = unmask.generate(model, "abc", decoder=spec, length=7, trace=True)
     trace = output.trace
     assert trace is not None
-    spent = [line["rows"] for line in trace.steps]
+    spent = [line["forward_passes"] for line in trace.steps]
     assert spent == sorted(spent)
-    assert spent[-1] == output.cost.rows
+    assert spent[-1] == output.cost.forward_passes
     for line, frame in zip(trace.steps, trace.replay(), strict=True):
         for row, place, token in line["drafts"]:
             assert frame.canvas.masked[row, place]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import unmask
-from unmask.core import Beliefs, Canvas, Kept, Wrapper
+from unmask.core import Beliefs, CacheView, Canvas, Wrapper
 from unmask.serve.errors import TooLargeError
 from unmask.serve.queue import Event, Ticket
 from unmask.serve.request import Completed, RequestLimits, Show, read_request
@@ -52,9 +52,9 @@ class Asked:
 
     def check(self, model: unmask.Model) -> None:
         alone = unmask.generate(model, self.prompt, **self.options)
-        assert (self.output.text, self.output.rows) == (alone.text, alone.rows)
+        assert (self.output.text, self.output.hypotheses) == (alone.text, alone.hypotheses)
         assert self.output.settings == alone.settings
-        for count in ("rows", "distinct", "positions"):
+        for count in ("forward_passes", "computed", "positions"):
             assert getattr(self.output.cost, count) == getattr(alone.cost, count)
         assert self.streamed == alone.text
 
@@ -168,10 +168,10 @@ class Small(Wrapper):
         super().__init__(inner)
         self.most, self.width = most, width
 
-    def __call__(self, canvas: Canvas, at, kept: Kept | None = None) -> Beliefs:
+    def __call__(self, canvas: Canvas, at, cache: CacheView | None = None) -> Beliefs:
         if len(canvas) > self.most or canvas.width > self.width:
             raise torch.OutOfMemoryError("no room")
-        return self.inner(canvas, at, kept)
+        return self.inner(canvas, at, cache)
 
 
 def test_a_forward_that_does_not_fit_is_halved_and_so_are_those_to_come(model):
@@ -184,7 +184,7 @@ def test_a_forward_that_does_not_fit_is_halved_and_so_are_those_to_come(model):
             batcher.start(asked.ticket)
     finish(batcher)
     assert batcher.batch <= 3
-    assert sum(sizes) == sum(asked.output.cost.distinct for asked in every)
+    assert sum(sizes) == sum(asked.output.cost.computed for asked in every)
     for asked in every:
         asked.check(model)
 

@@ -10,7 +10,7 @@ import torch
 
 import unmask
 from tests.serve.test_batcher import PROMPTS, Asked, Small, finish
-from unmask.core import Beliefs, Canvas, Kept, Wrapper
+from unmask.core import Beliefs, CacheView, Canvas, Wrapper
 from unmask.errors import UnmaskError
 from unmask.serve import scheduler as serve_batcher
 from unmask.serve.batch import Question, answer
@@ -272,10 +272,10 @@ class Allergic(Wrapper):
         super().__init__(inner)
         self.token, self.error = token, error
 
-    def __call__(self, canvas: Canvas, at, kept: Kept | None = None) -> Beliefs:
+    def __call__(self, canvas: Canvas, at, cache: CacheView | None = None) -> Beliefs:
         if (canvas.tokens[:, : canvas.start] == self.token).any():
             raise self.error
-        return self.inner(canvas, at, kept)
+        return self.inner(canvas, at, cache)
 
 
 @pytest.mark.parametrize("error", [UnmaskError("no"), *slow(ValueError("no"), torch.OutOfMemoryError("no"))])
@@ -298,7 +298,7 @@ def test_a_batch_that_does_not_fit_is_asked_in_smaller_parts(model):
     start(batcher, every)
     finish(batcher)
     assert batcher.batch <= 3
-    assert sum(sizes) == sum(asked.output.cost.distinct for asked in every)
+    assert sum(sizes) == sum(asked.output.cost.computed for asked in every)
     check(model, every)
 
 

@@ -29,7 +29,7 @@ def test_many_tasks_get_what_generate_gives(model):
 
     for seed, output in enumerate(asyncio.run(ask())):
         alone = unmask.generate(model, "abc", decoder="random(temperature=0.7)", length=6, seed=seed)
-        assert (output.text, output.rows, output.settings) == (alone.text, alone.rows, alone.settings)
+        assert (output.text, output.hypotheses, output.settings) == (alone.text, alone.hypotheses, alone.settings)
 
 
 def test_updates_carry_text_drafts_and_traces(model):
@@ -44,14 +44,14 @@ def test_updates_carry_text_drafts_and_traces(model):
         assert "".join(update.text for update in updates) == alone.text
         answer = updates[-1].answer
         assert answer is not None
-        assert answer.output.rows == alone.rows
+        assert answer.output.hypotheses == alone.hypotheses
         if show == "drafts":
             drafts = [update.draft or "" for update in updates]
             assert drafts[0].count("░") > drafts[2].count("░")
             assert drafts[-1] == alone.text
         if show == "trace":
             header, *steps = (update.line for update in updates if update.line)
-            assert header["ids"] == list(alone.rows[0].ids[:3])
+            assert header["ids"] == list(alone.hypotheses[0].ids[:3])
             assert [{**step, "words": None} for step in steps] == [
                 {**step, "words": None} for step in alone.trace.steps
             ]

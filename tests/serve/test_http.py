@@ -41,7 +41,7 @@ def test_the_official_client_gets_what_generate_gives(model, client):
     seeds = [3, unmask.reseed(3, 1)]
     outputs = [alone(model, seed=seed) for seed in seeds]
     assert [choice.message.content for choice in reply.choices] == [output.text for output in outputs]
-    assert reply.usage.rows == sum(output.cost.rows for output in outputs)
+    assert reply.usage.forward_passes == sum(output.cost.forward_passes for output in outputs)
     assert reply.usage.prompt_tokens == 3
     scores = [sum(entry.logprob for entry in choice.logprobs.content) for choice in reply.choices]
     assert reply.usage.completion_tokens == sum(len(choice.logprobs.content) for choice in reply.choices)
@@ -66,7 +66,7 @@ def test_a_stream_is_the_answer_in_pieces(model, client):
     assert text == drafts[-1] == output.text
     assert "░" in drafts[0]
     assert sorted(choice.index for choice in pieces if choice.finish_reason) == [0, 1]
-    assert chunks[-1].usage.rows >= output.cost.rows
+    assert chunks[-1].usage.forward_passes >= output.cost.forward_passes
     text = client.completions.create(prompt="abc", extra_body={"decoder": "ar"}, **options)
     assert "".join(choice.text for chunk in text for choice in chunk.choices) == alone(model, decoder="ar").text
 
@@ -223,7 +223,7 @@ def test_a_body_that_does_not_come_is_refused(served, monkeypatch):
 
 
 class Failing(Wrapper):
-    def __call__(self, canvas, at, kept=None):
+    def __call__(self, canvas, at, cache=None):
         raise torch.AcceleratorError("CUDA error")
 
 

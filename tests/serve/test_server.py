@@ -84,7 +84,7 @@ def test_many_clients_get_what_generate_gives(model):
 
 @pytest.mark.slow
 def test_no_request_that_the_schema_allows_breaks_the_server(tmp_path):
-    limits = RequestLimits(max_length=8, max_rows=40, max_choices=2)
+    limits = RequestLimits(max_length=8, max_forward_passes=40, max_choices=2)
     with Served(unmask.load("tiny"), limits, length=4) as served:
         words = [
             "run",

@@ -44,7 +44,7 @@ def f(body: str) -> str:
     return "import os, sys\ndef f(x):\n" + "\n".join(f"    {line}" for line in body.splitlines())
 
 
-ALWAYS = (
+ALSCORERS = (
     "class Yes(%s):\n    __hash__ = None\n"
     "    def __eq__(self, other): return True\n    def __ne__(self, other): return False\n"
 )
@@ -62,9 +62,9 @@ HOSTILE = {
     "os._exit(0) at the top": "import os\nos._exit(0)",
     "os._exit(0) in the call": f("os._exit(0)"),
     "the sandbox's own exit status": "import os\nos._exit(97)",
-    "equality that is always true": ALWAYS % "object" + "def f(x): return Yes()",
-    "an int equal to everything": ALWAYS % "int" + "def f(x): return Yes(7)",
-    "a list equal to everything": ALWAYS % "list" + "def f(x): return Yes([7])",
+    "equality that is always true": ALSCORERS % "object" + "def f(x): return Yes()",
+    "an int equal to everything": ALSCORERS % "int" + "def f(x): return Yes(7)",
+    "a list equal to everything": ALSCORERS % "list" + "def f(x): return Yes([7])",
     "patched builtins": "import builtins\nbuiltins.AssertionError = SystemExit\nbuiltins.exec = print\ndef f(x): pass",
     "patched json": 'import json\njson.dumps = lambda *a, **k: \'{"right": true, "note": ""}\'\ndef f(x): return 0',
     "patched checker": "import __main__\n__main__.judge = __main__.reply = lambda *a: None\ndef f(x): return 0",

@@ -81,9 +81,9 @@ def test_the_figures_of_the_readme_and_of_the_choice_of_decoders_are_in_the_reco
     for label, method in ROWS.items():
         cells = [evidence.accuracy(benchmark, method) for benchmark in evidence.benchmarks]
         values = [f"{100 * (each.value or 0):.1f}" for each in [*cells, evidence.average(method)]]
-        rows = f"{evidence.mean_cost(method, 'rows'):.0f}"
+        rows = f"{evidence.mean_cost(method, 'forward_passes'):.0f}"
         (countdown,) = evidence.results("Countdown", method).values()
-        costs = f"{rows} | {countdown.cost['rows']:.0f} | {evidence.mean_cost(method, 'distinct'):.0f}"
+        costs = f"{rows} | {countdown.cost['forward_passes']:.0f} | {evidence.mean_cost(method, 'computed'):.0f}"
         assert f"| {label} | {' | '.join(values)} | {costs} |" in README
         assert f"| {values[-1]} | {rows} |" in which
         assert f"{100 * (evidence.average(method).error or 0):.1f}" == "0.6"

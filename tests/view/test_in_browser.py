@@ -107,7 +107,9 @@ def test_two_runs_are_shown_at_equal_rows(tmp_path: Path, tab):
         rows = int(re.search(r"([\d,]+) rows?$", page.locator(".status").inner_text())[1])  # type: ignore[index]
         badges = [int(badge.split()[0]) for badge in page.locator(".badge").all_inner_texts()]
         for trace, badge in zip((first, second), badges, strict=True):
-            assert badge == max(spent for spent in [0, *(step["rows"] for step in trace.steps)] if spent <= rows)
+            assert badge == max(
+                spent for spent in [0, *(step["forward_passes"] for step in trace.steps)] if spent <= rows
+            )
     opened.check()
 
 
@@ -192,7 +194,7 @@ def test_an_older_trace_plays_with_estimated_rows(tmp_path: Path, tab):
     trace = older(traced("ots(beams=2, block=6)"))
     opened = tab()
     page = opened.open(written(tmp_path, trace))
-    assert f"about {trace.end['cost']['rows']} rows" in page.locator(".status").inner_text()
+    assert f"about {trace.end['cost']['forward_passes']} rows" in page.locator(".status").inner_text()
     opened.check()
 
 

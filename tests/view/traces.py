@@ -48,7 +48,10 @@ def hostile() -> Trace:
 
 def older(trace: Trace) -> Trace:
     """As versions before rows and drafts were told wrote it."""
-    steps = [{name: value for name, value in step.items() if name not in ("rows", "drafts")} for step in trace.steps]
+    steps = [
+        {name: value for name, value in step.items() if name not in ("forward_passes", "drafts")}
+        for step in trace.steps
+    ]
     return Trace(trace.header, steps, trace.end)
 
 
@@ -72,12 +75,14 @@ def large(rows: int = 16, positions: int = 512, steps: int = 256, searches: int 
         line["drafts"] = [
             [row, 3 + at, dice.randrange(1, words)] for row in range(rows) for at in orders[row][step * per :: 16]
         ]
-        line |= {"score": [-dice.random() * step for _ in range(rows)], "rows": rows * step}
+        line |= {"score": [-dice.random() * step for _ in range(rows)], "forward_passes": rows * step}
         if step % (steps // searches) == 0:
             line["branch"] = _branch(dice, line, rows, positions, words)
         lines.append(line)
     end = {"chosen": 0, "texts": ["done"] * rows, "words": {str(n): f" w{n}" for n in range(words)}}
-    return Trace(header, lines, end | {"cost": {"rows": rows * steps, "distinct": rows * steps, "positions": 0}})
+    return Trace(
+        header, lines, end | {"cost": {"forward_passes": rows * steps, "computed": rows * steps, "positions": 0}}
+    )
 
 
 def _branch(dice: random.Random, line: dict[str, Any], rows: int, positions: int, words: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from unmask.bench import reference_loops as plain
 from unmask.bench.cases import Sizes
 from unmask.bench.measurement import Measurement, Tokens
 from unmask.bench.subject import Subject
-from unmask.core import Beliefs, Canvas, Decoder, Denoiser, Kept, Noise, Wrapper, decode
+from unmask.core import Beliefs, CacheView, Canvas, Decoder, Denoiser, Noise, Wrapper, decode
 from unmask.core.beliefs import CPU_CHUNK
 from unmask.core.shapes import Columns
 from unmask.models.network.network import take
@@ -53,9 +53,9 @@ class Observed(Wrapper):
         super().__init__(inner)
         self.before, self.after = before, after
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         self.before()
-        beliefs = self.inner(canvas, at, kept)
+        beliefs = self.inner(canvas, at, cache)
         self.after(canvas, at, beliefs)
         return beliefs
 
@@ -80,8 +80,8 @@ def counted_forward(forward: plain.Forward, measurement: Measurement) -> plain.F
 class WholeHead(Wrapper):
     """Computes logits at every position, as the published loops do, and keeps the requested ones."""
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        del kept
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        del cache
         columns = torch.arange(canvas.width, device=at.device).expand(len(canvas), -1)
         every = self.inner(canvas, columns)
         row = torch.arange(len(canvas), device=at.device)[:, None] * canvas.width

@@ -24,7 +24,7 @@ from unmask.cli.boundary import print_json
 from unmask.cli.progress import status_line, step_of
 from unmask.core import Frame, decoder
 from unmask.report.plots import keep
-from unmask.runs.settings import MOST_ROWS, check_rows
+from unmask.runs.settings import MAX_FORWARD_PASSES, check_cost
 from unmask.tasks import Problem
 from unmask.tasks.generated.countdown import Countdown
 from unmask.view.trace_page import Shown, trace_page
@@ -76,7 +76,7 @@ def verdict(totals: Sequence[Total]) -> str:
 
 
 def _total(name: str, results: Results) -> Total:
-    right, rows, computed = (sum(each[key] for each in results) for key in ("right", "rows", "computed"))
+    right, rows, computed = (sum(each[key] for each in results) for key in ("right", "forward_passes", "computed"))
     return Total(name, right, len(results), rows, computed)
 
 
@@ -167,7 +167,9 @@ def demo(
     if page is not None:
         api.check_writable(page)
     for spec in DECODERS.values():
-        check_rows(decoder.make(spec), max(length or 1, 1), MOST_ROWS, times=problems, advice="choose fewer problems")
+        check_cost(
+            decoder.make(spec), max(length or 1, 1), MAX_FORWARD_PASSES, times=problems, advice="choose fewer problems"
+        )
     loaded = api.load(model)
     some = list(islice(TASK.problems(), problems))
     results = _decode(loaded, some, length, seed)
@@ -231,6 +233,6 @@ def _result(problem: Problem, output: api.Output, spec: str) -> dict[str, Any]:
         "text": output.text,
         "answer": grade.answer,
         "right": grade.right,
-        "rows": output.cost.rows,
-        "computed": output.cost.distinct,
+        "forward_passes": output.cost.forward_passes,
+        "computed": output.cost.computed,
     }

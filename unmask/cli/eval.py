@@ -51,7 +51,7 @@ def eval_(
     address: options.Address = None,
     retry: options.Retry = False,
     traces: Annotated[bool, typer.Option("--traces", help="Keep a trace of every decoding run.")] = False,
-    max_rows: options.MaxRows = None,
+    max_forward_passes: options.MaxForwardPasses = None,
     config: ConfigFile = None,  # type: ignore[assignment]  always given by its callback
     dump: DumpConfig = False,
     *,
@@ -90,7 +90,7 @@ def eval_(
         decoding=Decoding.from_dict(decoding),
         placement=Placement(**placement),
         here=engine == "local",
-        max_rows=max_rows,
+        max_forward_passes=max_forward_passes,
     )
     with resumable(partial(_kept, out)), board() as watch:
         run = evaluate(
@@ -113,7 +113,7 @@ def _facts(run: Run) -> dict[str, Any]:
             "standard_error": None if len(summary.scores) < 2 else summary.error,
             "problems": len(summary.scores),
             "records": summary.records,
-            "rows": summary.rows / summary.records,
+            "forward_passes": summary.rows / summary.records,
             "failed": summary.failed,
         }
         for cell, summary in summarize(run.records).items()

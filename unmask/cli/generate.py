@@ -27,7 +27,7 @@ def add_command(answer: Callable[..., Any], text: str, *omit: str, **defaults: A
         *,
         prompts: options.PromptFile = None,
         decoding: options.DecodingFields,
-        max_rows: options.MaxRows = None,
+        max_forward_passes: options.MaxForwardPasses = None,
         chat: options.Chat = False,
         trace: options.TraceFile = None,
         watch: options.Watching = False,
@@ -40,10 +40,12 @@ def add_command(answer: Callable[..., Any], text: str, *omit: str, **defaults: A
             api.check_writable(trace)
         loaded = Placement(**placement).load(model)
         if prompts is not None:
-            _answer_all(answer, loaded, given, json, max_rows=max_rows, **decoding)
+            _answer_all(answer, loaded, given, json, max_forward_passes=max_forward_passes, **decoding)
             return
         with watched(loaded) if watch else watching("decoding") as see:
-            output = answer(loaded, given, trace=trace or False, watch=see, max_rows=max_rows, **decoding)
+            output = answer(
+                loaded, given, trace=trace or False, watch=see, max_forward_passes=max_forward_passes, **decoding
+            )
         if json:
             print_json(output.json() | {"trace": trace and str(trace)})
         else:

@@ -25,7 +25,7 @@ from unmask.models import model
 from unmask.models.families.family import family
 from unmask.policies.likelihood import likelihood
 from unmask.registry import Registry
-from unmask.runs.scoring import way
+from unmask.runs.scoring import scorer
 from unmask.tasks import task
 
 REGISTRIES: dict[str, Registry[Any]] = {
@@ -33,7 +33,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "likelihoods": likelihood,
     "models": model,
     "tasks": task,
-    "ways": way,
+    "ways": scorer,
 }
 
 

@@ -6,7 +6,7 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.app import app
-from unmask.runs.scoring import WAY
+from unmask.runs.scoring import SCORER
 
 PASSED = {"allow_extra_args": True, "ignore_unknown_options": True}  # what is not ours goes to the harness
 OTHERS = ("ls", "validate")  # its commands that need no model
@@ -19,7 +19,7 @@ def lm_eval(
     model: options.ModelName = options.MODEL,
     *,
     decoding: options.DecodingFields,
-    way: options.WayName = WAY,
+    scorer: options.ScorerName = SCORER,
     block: options.ScoreBlock = None,
     placement: options.PlacementFields,
 ) -> None:
@@ -31,7 +31,7 @@ def lm_eval(
     \b
     Examples:
       unmask lm-eval -m tiny -d 'ots(beams=2)' -l 64 --tasks gsm8k --limit 20 --apply_chat_template
-      unmask lm-eval -m tiny --way 'elbo(n=128)' --tasks arc_easy --output_path results
+      unmask lm-eval -m tiny --scorer 'elbo(n=128)' --tasks arc_easy --output_path results
       unmask lm-eval ls tasks
     """
     from unmask.integrations import lm_eval as harness  # an extra: only where it is used
@@ -40,7 +40,7 @@ def lm_eval(
     if words[:1] and words[0] in OTHERS:
         harness.main(words)
         return
-    named = {"pretrained": model, **decoding, "way": way, "block": block, **placement}
+    named = {"pretrained": model, **decoding, "scorer": scorer, "block": block, **placement}
     given = {name: value for name, value in named.items() if value is not None}
     run = words[1:] if words[:1] == ["run"] else words
     harness.main(["run", "--model", "unmask", "--model_args", jsons.dumps(given), *run])

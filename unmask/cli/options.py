@@ -27,7 +27,7 @@ from unmask.cli.boundary import read_stdin
 from unmask.core import Decoder
 from unmask.describe import field_comments
 from unmask.errors import UnmaskError, nearest
-from unmask.runs.settings import DECODER, MOST_ROWS, Decoding, Placement
+from unmask.runs.settings import DECODER, MAX_FORWARD_PASSES, Decoding, Placement
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 RunFolder = Annotated[
@@ -184,9 +184,9 @@ Problems = Annotated[int, typer.Option("--problems", "-n", metavar="N", min=1, h
 Seed = Annotated[int, shown(Decoding, "seed")]
 Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
 TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write a trace of the run here.")]
-WayName = Annotated[
+ScorerName = Annotated[
     str,
-    typer.Option("--way", "-w", metavar="SPEC", help="How texts are scored: duel, elbo(n=128), path, a likelihood."),
+    typer.Option("--scorer", "-w", metavar="SPEC", help="How texts are scored: duel, elbo(n=128), path, a likelihood."),
 ]
 ScoreBlock = Annotated[
     int | None,
@@ -197,9 +197,11 @@ ScoreBlock = Annotated[
     ),
 ]
 Watching = Annotated[bool, typer.Option("--watch", help="Show the texts on standard error as they fill.")]
-MaxRows = Annotated[
+MaxForwardPasses = Annotated[
     int | None,
-    typer.Option("--max-rows", metavar="N", help=f"Rows that a problem may cost; {MOST_ROWS:,} by default."),
+    typer.Option(
+        "--max-forward-passes", metavar="N", help=f"Rows that a problem may cost; {MAX_FORWARD_PASSES:,} by default."
+    ),
 ]
 
 

@@ -144,12 +144,16 @@ def _show_plan(experiments: list[Experiment], setup: Setup, device: str, prompts
         print_json({"device": device, "cells": list(map(asdict, cells)), **total})
         return
     head = ("experiment", "benchmark", "task", "method", "L", "K", "τ", "block", "steps", "n", "wording", "metric")
-    head += ("seeds", "problems", "draws", "rows", "time")
-    title = f"{len(cells)} cells, {total['rows']:,} rows, about {duration(total['hours'])} of one {device} device"
+    head += ("seeds", "problems", "draws", "forward passes", "time")
+    title = (
+        f"{len(cells)} cells, {total['forward_passes']:,} rows, about {duration(total['hours'])} of one {device} device"
+    )
     note = "An upper bound: identical rows of a problem are computed once."
     tables = [Table.of("timing", title, head, list(map(_planned, cells)), [note])]
     if len(experiments) > 1:
-        tables.append(Table.of("timing", title, ("experiment", "cells", "rows", "time"), list(_by_experiment(cells))))
+        tables.append(
+            Table.of("timing", title, ("experiment", "cells", "forward passes", "time"), list(_by_experiment(cells)))
+        )
     formats.terminal(tables)
 
 
@@ -157,7 +161,7 @@ def _by_experiment(cells: list[PlannedCell]) -> Iterator[tuple[str, ...]]:
     for name, group in groupby(cells, attrgetter("experiment")):
         every = list(group)
         total = totals(every)
-        yield name, f"{len(every):,}", f"{total['rows']:,}", duration(total["hours"])
+        yield name, f"{len(every):,}", f"{total['forward_passes']:,}", duration(total["hours"])
 
 
 def _planned(cell: PlannedCell) -> tuple[str, ...]:

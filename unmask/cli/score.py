@@ -9,7 +9,7 @@ from unmask import api
 from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.progress import counting
-from unmask.runs.scoring import WAY, Scored, make_way
+from unmask.runs.scoring import SCORER, Scored, make_scorer
 from unmask.runs.settings import Placement
 
 
@@ -19,7 +19,7 @@ def score(
     prompt: options.PromptText,
     texts: Annotated[list[str], typer.Argument(metavar="TEXT…", help="Each is scored after the prompt.")],
     model: options.ModelName = options.MODEL,
-    way: options.WayName = WAY,
+    scorer: options.ScorerName = SCORER,
     length: Annotated[
         int | None, typer.Option(metavar="N", help="Fill each text up with end-of-text to so many tokens.")
     ] = None,
@@ -36,17 +36,17 @@ def score(
     Examples:
       unmask score abc de fg -m toy-chain
       unmask score --chat 'Numbers: [87, 28, 35]\\nTarget: 94' '<answer>87-28+35</answer>' --length 64
-      unmask score abc de fg -m toy-chain --way 'elbo(n=64)' --json
+      unmask score abc de fg -m toy-chain --scorer 'elbo(n=64)' --json
     """
     message = options.read_prompt(prompt, chat) if prompt else ""  # a text may stand alone
-    chosen = make_way(way)
+    chosen = make_scorer(scorer)
     where = Placement(**placement)
     with counting("texts") as progress:
         scores = api.score(
             where.load(model),
             message,
             texts,
-            way=chosen,
+            scorer=chosen,
             length=length,
             block=block,
             seed=seed,
@@ -64,4 +64,4 @@ def line(scored: Scored) -> str:
     """The figures, then the text as JSON, which keeps it on one line."""
     error = "" if scored.error is None else f" ± {scored.error:.4f}"
     text = jsons.dumps(scored.text, ensure_ascii=False)
-    return f"{scored.logp:.4f}{error}  {scored.per_token:.4f} per token  {scored.rows} rows  {text}"
+    return f"{scored.logp:.4f}{error}  {scored.per_token:.4f} per token  {scored.forward_passes} rows  {text}"

@@ -69,7 +69,7 @@ class Board:
     def status(self) -> str:
         frame = self.last
         assert frame is not None
-        alive, spent = len(frame.canvas), 0 if frame.spent is None else int(frame.spent.sum())
+        alive, spent = len(frame.canvas), 0 if frame.forward_passes is None else int(frame.forward_passes.sum())
         facts = [f"step {frame.step}", f"{alive} text{'' if alive == 1 else 's'} alive"]
         facts += [f"{self.pruned} pruned", f"{spent} rows spent"]
         return " · ".join([*facts, f"{self.weighed} candidates"] if self.weighed else facts)

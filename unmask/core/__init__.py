@@ -1,7 +1,7 @@
 """The nouns that everything else uses. Imports torch and numpy only."""
 
 from unmask.core.beliefs import Beliefs
-from unmask.core.cache import Kept
+from unmask.core.cache import CacheView
 from unmask.core.canvas import Canvas
 from unmask.core.decoder import Branch, Decoder, Frame, decoder
 from unmask.core.denoiser import Cost, Denoiser, Meter, Wrapper, block_size
@@ -14,13 +14,13 @@ __all__ = [
     "Adapter",
     "Beliefs",
     "Branch",
+    "CacheView",
     "Canvas",
     "Cost",
     "Decoded",
     "Decoder",
     "Denoiser",
     "Frame",
-    "Kept",
     "Meter",
     "Noise",
     "Rows",

@@ -16,7 +16,7 @@ from unmask.core.shapes import Columns, Int, PerRow
 _NUMBERS = count()
 
 
-class Memory:
+class CacheStore:
     """Room for what a model keeps of some rows, place by place. Only the model knows what is in it."""
 
     def __init__(self, rows: int, places: int):
@@ -56,10 +56,10 @@ class Memory:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class CacheView:
     """Of each row of a question, its place in a memory and the columns that are computed anew."""
 
-    memory: Memory
+    memory: CacheStore
     snapshot: Canvas  # a row per place, as it was when it entered: what a stale place is filled with
     places: PerRow
     window: Columns  # left to right; its last column may be repeated
@@ -69,32 +69,32 @@ class Kept:
     scale: int = 1  # rows of the model for each place
     aside: frozenset[int] = frozenset()  # places of rows that are not part of this question but will be again
     version: tuple[Hashable, ...] = field(default_factory=lambda: (next(_NUMBERS),))  # equal for equal rows
-    derived: dict[Hashable, Kept] = field(default_factory=dict)
+    derived: dict[Hashable, CacheView] = field(default_factory=dict)
 
-    def derive(self, key: Hashable, change: Callable[[Kept], Kept]) -> Kept:
+    def derive(self, key: Hashable, change: Callable[[CacheView], CacheView]) -> CacheView:
         """A changed one, made once per key."""
         if key not in self.derived:
             self.derived[key] = replace(change(self), version=(*self.version, key), derived={})
         return self.derived[key]
 
-    def rows(self, index: Int[Tensor, " new"]) -> Kept:
+    def rows(self, index: Int[Tensor, " new"]) -> CacheView:
         """Row i of the result is row index[i]."""
         moved = {"places": self.places[index], "window": self.window[index]}
         return replace(self, **moved, version=(next(_NUMBERS),), derived={})
 
-    def put(self, index: Int[Tensor, " some"], kept: Kept) -> Kept:
+    def put(self, index: Int[Tensor, " some"], cache: CacheView) -> CacheView:
         """The inverse of `rows`. Rows that share a span have not moved."""
-        if kept.span is not None:
+        if cache.span is not None:
             return self
         places, window = self.places.clone(), self.window.clone()
-        places[index], window[index] = kept.places, kept.window
-        return Kept(kept.memory, kept.snapshot, places, window)
+        places[index], window[index] = cache.places, cache.window
+        return CacheView(cache.memory, cache.snapshot, places, window)
 
-    def some(self, rows: list[int]) -> Kept:
+    def some(self, rows: list[int]) -> CacheView:
         """As `rows`, for rows that are known on the host."""
-        return self.derive(tuple(rows), lambda kept: kept.rows(kept.places.new_tensor(rows)))
+        return self.derive(tuple(rows), lambda cache: cache.rows(cache.places.new_tensor(rows)))
 
-    def wider(self, window: Columns) -> Kept:
+    def wider(self, window: Columns) -> CacheView:
         """For one question about more columns; what lies outside them stays kept."""
         self.memory.may_repeat = True
         return replace(self, window=window, steady=False, version=(next(_NUMBERS),), derived={})

@@ -49,7 +49,9 @@ class Frame:
     branch: Branch | None = None
     group: PerRow | None = None  # rows of one group compete; None: those of one problem
     parent: PerRow | None = None  # of each row, the row of the frame before that it was made from; None: the same row
-    spent: Int[Tensor, " problem"] | None = None  # rows asked of the network so far, by problem; the driver counts them
+    forward_passes: Int[Tensor, " problem"] | None = (
+        None  # rows asked of the network so far, by problem; the driver counts them
+    )
     exchanges: tuple[Exchange, ...] = ()  # what was asked since the frame before, where a trace is kept
     ended: Frame | None = None  # the final rows of problems that end here while others go on; a wrapper drops it
 
@@ -74,7 +76,7 @@ class Decoder(Protocol):
         """The same decoder with every default that depends on the number of masks written out, or a refusal."""
         ...
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         """Rows it will ask of the network for one problem; the most, where that depends on the text."""
         ...
 

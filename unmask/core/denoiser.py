@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 
 from unmask.core.beliefs import Beliefs
-from unmask.core.cache import Kept, distinct
+from unmask.core.cache import CacheView, distinct
 from unmask.core.canvas import Canvas
 from unmask.core.shapes import Columns, PerRow
 
@@ -38,7 +38,7 @@ class Denoiser(Protocol):
         """Steps for which what it keeps of a row is good; None where it keeps nothing."""
         ...
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         """Beliefs at the columns `at` of each row. A model without a cache ignores `kept`."""
         ...
 
@@ -87,8 +87,8 @@ class Cost:
     """Of one problem, except `calls`, `batch_seconds` and `memory`, which its batch shares."""
 
     calls: int  # of the network
-    rows: int  # asked for: the paper's NFE divided by L
-    distinct: int  # computed: identical rows of one problem are computed once
+    forward_passes: int  # asked for: the paper's NFE divided by L
+    computed: int  # computed: identical rows of one problem are computed once
     positions: int  # of the distinct rows, without padding
     seconds: float  # its share of those of the batch
     memory: int  # peak bytes allocated on the device; 0 where the device does not report it
@@ -109,29 +109,29 @@ class Meter(Wrapper):
         self.counts = torch.zeros(3, problems, dtype=torch.long, device=inner.device)
         self.calls = 0
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         self.calls += 1
         self._count(0, canvas.problem, torch.ones_like(canvas.problem))
-        if not self._may_repeat(canvas, kept):
-            return self._counted(canvas, at, kept)
+        if not self._may_repeat(canvas, cache):
+            return self._counted(canvas, at, cache)
         # Equal rows may use different cached keys and values.
-        apart = kept is not None and self.refresh is not None
-        first, copies = distinct(canvas, torch.cat([kept.places[:, None], at], dim=1) if kept and apart else at)
-        if kept is not None:
-            kept.memory.may_repeat = len(first) < len(canvas) and (not apart or len(canvas) > FEW)
+        apart = cache is not None and self.refresh is not None
+        first, copies = distinct(canvas, torch.cat([cache.places[:, None], at], dim=1) if cache and apart else at)
+        if cache is not None:
+            cache.memory.may_repeat = len(first) < len(canvas) and (not apart or len(canvas) > FEW)
         if len(first) == len(canvas):
-            return self._counted(canvas, at, kept)
+            return self._counted(canvas, at, cache)
         index = torch.tensor(first, device=self.device)
-        beliefs = self._counted(canvas.rows(index), at[index], kept and kept.some(first))
+        beliefs = self._counted(canvas.rows(index), at[index], cache and cache.some(first))
         return beliefs.rows(torch.tensor(copies, device=self.device))
 
-    def _may_repeat(self, canvas: Canvas, kept: Kept | None) -> bool:
+    def _may_repeat(self, canvas: Canvas, cache: CacheView | None) -> bool:
         if reads_freely(self.device):
             return True
-        return kept is not None and (kept.memory.may_repeat or len(canvas) > kept.memory.rows * kept.scale)
+        return cache is not None and (cache.memory.may_repeat or len(canvas) > cache.memory.rows * cache.scale)
 
-    def _counted(self, canvas: Canvas, at: Columns, kept: Kept | None) -> Beliefs:
-        beliefs = self.inner(canvas, at, kept)
+    def _counted(self, canvas: Canvas, at: Columns, cache: CacheView | None) -> Beliefs:
+        beliefs = self.inner(canvas, at, cache)
         self._count(1, canvas.problem, torch.ones_like(canvas.problem))
         self._count(2, canvas.problem, canvas.width - canvas.pad if beliefs.computed is None else beliefs.computed)
         return beliefs
@@ -156,8 +156,8 @@ class Listener(Wrapper):
 
     exchanges: tuple[Exchange, ...] = ()
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        beliefs = self.inner(canvas, at, kept)
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        beliefs = self.inner(canvas, at, cache)
         self.exchanges = (*self.exchanges, Exchange(canvas, at, beliefs))
         return beliefs
 

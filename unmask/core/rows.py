@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.core.beliefs import Beliefs
-from unmask.core.cache import Kept, Memory, distinct
+from unmask.core.cache import CacheStore, CacheView, distinct
 from unmask.core.canvas import Canvas
 from unmask.core.decoder import Branch, Frame
 from unmask.core.denoiser import Denoiser, block_size
@@ -29,7 +29,7 @@ class Rows:
     group: PerRow  # rows of one group compete: those of one problem, or of one sample of it
     model: Denoiser
     scores: Float[Tensor, "row block"] | None = None  # by block, where a search sets them
-    kept: Kept | None = None  # what the model keeps of these rows while they work on a block
+    cache: CacheView | None = None  # what the model keeps of these rows while they work on a block
     lead: int | None = None  # given positions of the first slot's block, where a model has blocks of its own
 
     @classmethod
@@ -84,12 +84,12 @@ class Rows:
 
     def enter(self, span: slice) -> Rows:
         """Begin a step on these slots. Until another span is entered only they are written."""
-        refresh, kept = self.model.refresh, self.kept
-        if kept is not None and kept.span == span and (refresh is None or kept.age < refresh):
-            return replace(self, kept=replace(kept, age=kept.age + 1))
-        if kept is not None:
-            kept.memory.release()
-        return replace(self, kept=self._remember(self.slots[:, span], span))
+        refresh, cache = self.model.refresh, self.cache
+        if cache is not None and cache.span == span and (refresh is None or cache.age < refresh):
+            return replace(self, cache=replace(cache, age=cache.age + 1))
+        if cache is not None:
+            cache.memory.release()
+        return replace(self, cache=self._remember(self.slots[:, span], span))
 
     def advance(self, size: int) -> tuple[Rows, Columns]:
         """Begin a step in which every row works on its own first unfinished block of `size` slots.
@@ -100,17 +100,17 @@ class Rows:
         number = (self.masked(self.slots).byte().argmax(1) + lead) // size
         slot = number[:, None] * size - lead + torch.arange(size, device=number.device)
         window = self.slots.gather(1, slot.clamp_(min=0, max=self.length - 1))
-        kept = self.kept or self._remember(window)
+        cache = self.cache or self._remember(window)
         if self.model.refresh is not None:
-            kept = self._moved(kept, [(size, block) for block in number.tolist()], window, self.model.refresh)
-        return replace(self, kept=kept), window
+            cache = self._moved(cache, [(size, block) for block in number.tolist()], window, self.model.refresh)
+        return replace(self, cache=cache), window
 
     def ask(self, at: Columns, span: slice | None = None) -> Beliefs:
         """What the model believes at columns of the current span, or of a wider one that is named for this question."""
-        kept = self.kept
-        if kept is not None and span is not None:
-            kept = kept.wider(self.slots[:, span])
-        return self.model(self.canvas, at, kept)
+        cache = self.cache
+        if cache is not None and span is not None:
+            cache = cache.wider(self.slots[:, span])
+        return self.model(self.canvas, at, cache)
 
     def uniform(self, purpose: Purpose, step: Steps, at: Columns, draws: int = 1) -> Tensor:
         """This row's random numbers for these columns, (row, at, draw)."""
@@ -147,7 +147,7 @@ class Rows:
             self.group[index],
             self.model,
             None if self.scores is None else self.scores[index],
-            self.kept and self.kept.rows(index),
+            self.cache and self.cache.rows(index),
             self.lead,
         )
 
@@ -155,19 +155,19 @@ class Rows:
         """The inverse of `only`: changed texts go back where they came from."""
         if len(rows) == len(self):
             return rows
-        kept = self.kept and rows.kept and self.kept.put(index, rows.kept)
-        return replace(self, canvas=self.canvas.put(index, rows.canvas), kept=kept)
+        cache = self.cache and rows.cache and self.cache.put(index, rows.cache)
+        return replace(self, canvas=self.canvas.put(index, rows.canvas), cache=cache)
 
     def only(self, index: Int[Tensor, " some"]) -> Rows:
         """Some of the rows, in their own order and none twice, to be put back."""
         if len(index) == len(self):
             return self
         rows = self.keep(index)
-        if self.kept is None or rows.kept is None or self.model.refresh is None:
+        if self.cache is None or rows.cache is None or self.model.refresh is None:
             return rows
         others = set(range(len(self))).difference(index.tolist())
-        aside = frozenset(place for row, place in enumerate(self.kept.places.tolist()) if row in others)
-        return replace(rows, kept=replace(rows.kept, aside=aside))
+        aside = frozenset(place for row, place in enumerate(self.cache.places.tolist()) if row in others)
+        return replace(rows, cache=replace(rows.cache, aside=aside))
 
     def copies(self) -> PerRow:
         """A number for each row, the same for rows of one group with the same text."""
@@ -210,20 +210,20 @@ class Rows:
     def frame(self, step: int) -> Frame:
         return Frame(self.canvas, self.score, step, group=self.group)
 
-    def _remember(self, window: Columns, span: slice | None = None) -> Kept:
+    def _remember(self, window: Columns, span: slice | None = None) -> CacheView:
         """A memory for these rows, in which equal ones share a place."""
         first, copies = (torch.tensor(rows, device=window.device) for rows in distinct(self.canvas, window))
-        return Kept(Memory(len(self), len(first)), self.canvas.rows(first), copies, window, span)
+        return CacheView(CacheStore(len(self), len(first)), self.canvas.rows(first), copies, window, span)
 
-    def _moved(self, kept: Kept, blocks: list[tuple[int, int]], window: Columns, refresh: int) -> Kept:
+    def _moved(self, cache: CacheView, blocks: list[tuple[int, int]], window: Columns, refresh: int) -> CacheView:
         """Rows that begin a block, or whose memory is too old, are given places to be filled anew."""
-        memory, places = kept.memory, kept.places.tolist()
+        memory, places = cache.memory, cache.places.tolist()
         moving = [row for row, at in enumerate(zip(places, blocks, strict=True)) if memory.expired(*at, refresh)]
         staying = {places[row] for row in set(range(len(places))).difference(moving)}
         memory.grow_older(staying)
         if not moving:
-            return kept
-        free = sorted({places[row] for row in moving} - staying - kept.aside, reverse=True)
+            return cache
+        free = sorted({places[row] for row in moving} - staying - cache.aside, reverse=True)
         part = self.canvas.rows(torch.tensor(moving, device=window.device))
         first, copies = distinct(part, part.tokens[:, :0])
         given = [free.pop() if free else memory.take() for _ in first]
@@ -231,9 +231,9 @@ class Rows:
             memory.enter(place, blocks[moving[first[copy]]])
         for row, copy in zip(moving, copies, strict=True):
             places[row] = given[copy]
-        every = torch.arange(memory.places, device=window.device).clamp(max=len(kept.snapshot) - 1)
-        snapshot = kept.snapshot.rows(every).put(window.new_tensor(given), part.rows(window.new_tensor(first)))
-        return Kept(memory, snapshot, window.new_tensor(places), window)
+        every = torch.arange(memory.places, device=window.device).clamp(max=len(cache.snapshot) - 1)
+        snapshot = cache.snapshot.rows(every).put(window.new_tensor(given), part.rows(window.new_tensor(first)))
+        return CacheView(memory, snapshot, window.new_tensor(places), window)
 
 
 def first_of_each(group: PerRow, ranked: Int[Tensor, " some"], count: int) -> Int[Tensor, " best"]:

@@ -63,7 +63,7 @@ class Session:
                 if frame is None:
                     return
                 exchanges = self.listener.take() if self.listener else ()
-                self.frame = replace(frame, spent=self.meter.counts[0].clone(), exchanges=exchanges)
+                self.frame = replace(frame, forward_passes=self.meter.counts[0].clone(), exchanges=exchanges)
             yield self.frame
 
     def results(self) -> list[Decoded]:

@@ -82,7 +82,7 @@ class Adaptive:
     def resolved(self, length: int) -> Adaptive:
         return replace(self, block=Schedule.plan(length, self.block).block)
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         """At most: a step writes at least one position."""
         return length
 
@@ -106,5 +106,5 @@ class Threshold:
     def resolved(self, length: int) -> Threshold:
         return replace(self, block=Schedule.plan(length, self.block).block)
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         return length

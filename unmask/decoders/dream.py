@@ -103,7 +103,7 @@ class Dream:
     def resolved(self, length: int) -> Dream:
         return replace(self, steps=self.steps or length)
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         shares = self._shares(length)
         return len(shares) if self.alg == "origin" else sum(quota > 0 for quota in quotas(length, shares))
 

@@ -89,7 +89,7 @@ class VisibleSearch(ABC):
     def resolved(self: Case, length: int) -> Case:
         return replace(self, block=Schedule.plan(length, self.block, steps=length).block)
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         """At most K² per step, once there are K rows; without looking ahead, K per step."""
         k = self.beams
         asking = 1 + k + k**2 * (length - 1) if self._looks_ahead else 1 + k * (length - 1)

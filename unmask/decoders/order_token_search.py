@@ -109,7 +109,7 @@ class OrderTokenSearch:
         schedule = Schedule.plan(length, self.block, self.steps)
         return replace(self, block=schedule.block, steps=schedule.steps)
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         schedule = Schedule.plan(length, self.block, self.steps)
         forwards = sum(self.likelihood.forwards(step.span) for step in schedule if self._searches(step, schedule))
         return schedule.steps * self.beams + forwards * self.samples * self.beams * (self.draws or self.beams)

@@ -45,7 +45,7 @@ class SinglePath:
         schedule = Schedule.plan(length, self.block, self.steps)
         return replace(self, block=schedule.block, steps=schedule.steps)
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         return Schedule.plan(length, self.block, self.steps).steps
 
 

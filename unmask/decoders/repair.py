@@ -58,7 +58,7 @@ class Repair:
             trying = trying[better]
             if len(trying):
                 logp = logp.index_copy(0, trying, fresh[better])
-                rows = replace(rows.put(trying, trial.keep(better)), kept=None)
+                rows = replace(rows.put(trying, trial.keep(better)), cache=None)
             rows = rows.with_scores(logp.sum(1, keepdim=True))
             yield rows.frame(number)
             if not len(trying):
@@ -82,16 +82,16 @@ class Repair:
     def resolved(self, length: int) -> Repair:
         return replace(self, inner=self.inner.resolved(length))
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         """At most: a round masks some positions, writes them one by one and scores the text."""
         scoring = self.likelihood.forwards(slice(0, length))
-        return self.inner.rows(length) + scoring + self.rounds * (self._masks(length) + scoring)
+        return self.inner.max_forward_passes(length) + scoring + self.rounds * (self._masks(length) + scoring)
 
 
 def _finished(rows: Rows, frame: Frame) -> tuple[Rows, PerRow]:
     """The best row of each group after the last frame, and its number in that frame."""
     group = frame.canvas.problem if frame.group is None else frame.group
-    every = replace(rows.keep(torch.searchsorted(rows.group, group)), canvas=frame.canvas, kept=None)
+    every = replace(rows.keep(torch.searchsorted(rows.group, group)), canvas=frame.canvas, cache=None)
     every = every.with_scores(frame.score[:, None])
     best = every.best(1)
     return every.keep(best), best

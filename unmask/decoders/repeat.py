@@ -69,9 +69,9 @@ class Repeated(ABC):
     def resolved(self: Case, length: int) -> Case:
         return replace(self, inner=self.inner.resolved(length))
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         scoring = 0 if self.likelihood is None else self.likelihood.forwards(slice(0, length))
-        return self.n * (self.inner.rows(length) + scoring)
+        return self.n * (self.inner.max_forward_passes(length) + scoring)
 
 
 @decoder("best-of")

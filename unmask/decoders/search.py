@@ -89,7 +89,7 @@ class Texts:
 
     def deviate(self, text: PerRow, slot: PerRow) -> tuple[Texts, Texts]:
         """The texts with these second choices struck out, and new ones that begin with them."""
-        rows, odds = replace(self.rows.keep(text), scores=None, kept=None), self.odds[text, slot]
+        rows, odds = replace(self.rows.keep(text), scores=None, cache=None), self.odds[text, slot]
         column, step = rows.slots.gather(1, slot[:, None]), self.step[text]
         began = step.gather(1, slot[:, None])
         logp = rows.canvas.logp.gather(1, column) + odds[:, None]
@@ -127,7 +127,10 @@ class BestFirstSearch:
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         self._check_blocks(rows.plan(self._block(rows.length)))
-        limit, forwards = Limit(self.rows(rows.length), self.seconds, rows.group), self._forwards(rows.length)
+        limit, forwards = (
+            Limit(self.max_forward_passes(rows.length), self.seconds, rows.group),
+            self._forwards(rows.length),
+        )
         problem, _ = rows.children(1)
         texts = blank = Texts.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
         for texts in self._write(blank, limit.left, limit):
@@ -238,19 +241,19 @@ class BestFirstSearch:
         if len(some) and not limit.late:
             limit.spend(some, forwards)
             score = score.index_copy(0, some, predict_slots(texts.rows.keep(some), self.likelihood).sum(1))
-        return replace(texts, rows=replace(texts.rows, kept=None).with_scores(score[:, None]))
+        return replace(texts, rows=replace(texts.rows, cache=None).with_scores(score[:, None]))
 
     def _score(self, texts: Texts, limit: Limit) -> Texts:
         limit.spend(texts.problem, self._forwards(texts.rows.length))
         score = predict_slots(texts.rows, self.likelihood).sum(1, keepdim=True)
-        return replace(texts, rows=replace(texts.rows, kept=None).with_scores(score))
+        return replace(texts, rows=replace(texts.rows, cache=None).with_scores(score))
 
     def _forwards(self, length: int) -> int:
         return self.likelihood.forwards(slice(0, length))
 
     def _block(self, length: int) -> int:
         """64, or more where the budget would not give every block a row."""
-        return min(max(64, -(-length // self.rows(length))), length) if self.block is None else self.block
+        return min(max(64, -(-length // self.max_forward_passes(length))), length) if self.block is None else self.block
 
     @property
     def choice(self) -> str:
@@ -259,15 +262,15 @@ class BestFirstSearch:
     def resolved(self, length: int) -> BestFirstSearch:
         schedule = Schedule.plan(length, self._block(length))
         self._check_blocks(schedule)
-        return replace(self, budget=self.rows(length), block=schedule.block)
+        return replace(self, budget=self.max_forward_passes(length), block=schedule.block)
 
     def _check_blocks(self, schedule: Schedule) -> None:
-        if self.rows(schedule.length) < schedule.blocks:
+        if self.max_forward_passes(schedule.length) < schedule.blocks:
             raise UnmaskError(
                 f"budget={self.budget} does not reach for {schedule.length} masks in blocks of {schedule.block}: "
                 f"choose {schedule.blocks} or more, or a larger block"
             )
 
-    def rows(self, length: int) -> int:
+    def max_forward_passes(self, length: int) -> int:
         """At most."""
-        return OrderTokenSearch(beams=4).rows(length) if self.budget is None else self.budget
+        return OrderTokenSearch(beams=4).max_forward_passes(length) if self.budget is None else self.budget

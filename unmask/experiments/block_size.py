@@ -33,11 +33,11 @@ def findings(evidence: Evidence) -> Findings:
     (length,) = evidence.groups[BENCHMARK].lengths
     results = {int(series.label): series.results[length] for series in evidence.groups[BENCHMARK].series}
     body = [
-        (str(size), result.accuracy, f"{result.cost['rows']:.0f}", str(len(result.right)))
+        (str(size), result.accuracy, f"{result.cost['forward_passes']:.0f}", str(len(result.right)))
         for size, result in results.items()
     ]
     title = f"{evidence.title(BENCHMARK)} · L={length} · accuracy, %"
-    table = Table.of("accuracy", title, ("block", "accuracy", "rows", "n"), body)
+    table = Table.of("accuracy", title, ("block", "accuracy", "forward passes", "n"), body)
     points = tuple(Point(float(size), result.accuracy) for size, result in results.items())
     title = f"{evidence.setup.model} · {evidence.setup.tasks[BENCHMARK]}, L={length}"
     plot = Plot("block-size", title, "block", (("Order-Token Search", points),), zero=True)

@@ -58,7 +58,7 @@ ABLATION = {
 
 def methods(setup: Setup, length: int) -> list[Method]:
     """Those that draw nothing at random."""
-    block, most = min(64, length), decoder.make("ots(beams=4)").rows(length)
+    block, most = min(64, length), decoder.make("ots(beams=4)").max_forward_passes(length)
     shares = {round(100 * share): max(1, round(share * most)) for share in SHARES}
     return [
         Method("low-confidence", "low-confidence", "low-confidence"),
@@ -140,7 +140,7 @@ def findings(evidence: Evidence) -> Findings:
         _budgets(evidence, [name for name in decoders if name not in rivals], rivals),
         _table(evidence, "the search, and what becomes of it", [SEARCH, *ABLATION]),
     ]
-    rows = {name: evidence.mean_cost(name, "rows") for name in decoders}
+    rows = {name: evidence.mean_cost(name, "forward_passes") for name in decoders}
     plots = [_plot(evidence, "frontier", ROWS, rows)]
     if evidence.measured:
         plots.append(_plot(evidence, "frontier-seconds", _axis(evidence), _milliseconds(evidence)))
@@ -162,9 +162,16 @@ def _table(evidence: Evidence, title: str, methods: list[str]) -> Table:
     for method in (each for each in methods if evidence.average(each).n):
         accuracy = [evidence.accuracy(benchmark, method) for benchmark in evidence.benchmarks]
         rows = [_rows(evidence, benchmark, method) for benchmark in evidence.benchmarks]
-        costs = (evidence.mean_cost(method, "rows"), evidence.mean_cost(method, "distinct"), max(rows))
+        costs = (evidence.mean_cost(method, "forward_passes"), evidence.mean_cost(method, "computed"), max(rows))
         body.append((evidence.label(method), *accuracy, evidence.average(method), *(f"{cost:.0f}" for cost in costs)))
-    head = ("", *map(evidence.shown, evidence.benchmarks), "average", "rows", "computed", "most rows")
+    head = (
+        "",
+        *map(evidence.shown, evidence.benchmarks),
+        "average",
+        "forward passes",
+        "computed",
+        "most forward passes",
+    )
     notes = [
         "Rows are means per problem, as many as a decoder asks for; equal rows of a problem are computed once. "
         "The last column is that of the task with the highest mean."
@@ -173,7 +180,7 @@ def _table(evidence: Evidence, title: str, methods: list[str]) -> Table:
 
 
 def _rows(evidence: Evidence, benchmark: str, method: str) -> float:
-    return max((result.cost["rows"] for result in evidence.results(benchmark, method).values()), default=0.0)
+    return max((result.cost["forward_passes"] for result in evidence.results(benchmark, method).values()), default=0.0)
 
 
 def _paired(evidence: Evidence, rivals: list[str]) -> Table:
@@ -185,12 +192,12 @@ def _paired(evidence: Evidence, rivals: list[str]) -> Table:
     for name in rivals:
         each = known.get(name)
         cells = (points(each), chance(corrected[name]), str(each.n)) if each else (MISSING, MISSING, MISSING)
-        body.append((evidence.label(name), f"{evidence.mean_cost(name, 'rows'):.0f}", *cells))
-    title = f"{evidence.label(SEARCH)} ({evidence.mean_cost(SEARCH, 'rows'):.0f} on average) minus each other decoder"
+        body.append((evidence.label(name), f"{evidence.mean_cost(name, 'forward_passes'):.0f}", *cells))
+    title = f"{evidence.label(SEARCH)} ({evidence.mean_cost(SEARCH, 'forward_passes'):.0f} on average) minus each other decoder"
     notes = [
         f"Paired by problem, the mean over tasks ± its standard error; p corrected for {len(known)} comparisons (Holm)."
     ]
-    return Table.of("paired", title, ("against", "rows", "points", "p", "n"), body, notes, rank=False)
+    return Table.of("paired", title, ("against", "forward passes", "points", "p", "n"), body, notes, rank=False)
 
 
 def _budgets(evidence: Evidence, budgets: list[str], rivals: list[str]) -> Table:
@@ -212,7 +219,7 @@ def _budgets(evidence: Evidence, budgets: list[str], rivals: list[str]) -> Table
 
 def _budget(evidence: Evidence, name: str) -> int:
     method = next(method for method in evidence.methods if method.name == name)
-    return decoder.make(method.spec).rows(evidence.parts[0].lengths[0])
+    return decoder.make(method.spec).max_forward_passes(evidence.parts[0].lengths[0])
 
 
 def _claims(evidence: Evidence) -> list[Claim]:

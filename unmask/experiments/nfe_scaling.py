@@ -34,11 +34,11 @@ def parts(setup: Setup) -> list[Part]:
         Method("random", "Random", f"random({temperature})"),
         Method("low-confidence", "Low-confidence", f"low-confidence({temperature})"),
     ]
-    most = max(decoder.make(method.spec).rows(length) for method in searches)
+    most = max(decoder.make(method.spec).max_forward_passes(length) for method in searches)
     parts = single_parts(setup, [BENCHMARK], LENGTH, lambda _: selected(setup, searches))
     sampled = []
     for path in paths:
-        samples = max(1, round(most / decoder.make(path.spec).rows(length)))
+        samples = max(1, round(most / decoder.make(path.spec).max_forward_passes(length)))
         sampled += [replace(part, name=f"{part.name}-{path.name}", methods=(path,), samples=samples) for part in parts]
     return parts + sampled
 
@@ -47,15 +47,21 @@ def findings(evidence: Evidence) -> Findings:
     sweeps = _sweeps(evidence)
     published = _published(sweeps)
     body = [
-        (label, str(size), f"{result.cost['rows']:.0f}", result.accuracy, published.get((label, size), MISSING))
+        (
+            label,
+            str(size),
+            f"{result.cost['forward_passes']:.0f}",
+            result.accuracy,
+            published.get((label, size), MISSING),
+        )
         for label, results in sweeps.items()
         for size, result in results.items()
     ]
     (length,) = evidence.groups[BENCHMARK].lengths
     title = f"{evidence.title(BENCHMARK)} · L={length} · accuracy, %"
-    table = Table.of("accuracy", title, ("method", "beams or samples", "rows", "accuracy", "paper"), body)
+    table = Table.of("accuracy", title, ("method", "beams or samples", "forward passes", "accuracy", "paper"), body)
     lines = tuple(
-        (label, tuple(Point(result.cost["rows"], result.accuracy) for result in results.values()))
+        (label, tuple(Point(result.cost["forward_passes"], result.accuracy) for result in results.values()))
         for label, results in sweeps.items()
     )
     title = f"{evidence.setup.model} · {evidence.setup.tasks[BENCHMARK]}, L={length}"

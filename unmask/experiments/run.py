@@ -66,7 +66,7 @@ def plan(experiment: Experiment, setup: Setup, device: str, prompts: str | None 
         draws = len(part.seeds) * part.samples
         for method, length in product(part.methods, part.lengths):
             resolved = decoder.make(method.spec).resolved(length)
-            rows = resolved.rows(length) * problems * draws
+            rows = resolved.max_forward_passes(length) * problems * draws
             seconds = rows * (setup.prompt + length) * 2 * size / rate_of(device, size)
             names = (experiment.name, part.benchmark, part.task, method.label, decoder.spec(resolved), length)
             rules = (_wording(part.task, prompts), setup.metric, part.seeds)
@@ -105,7 +105,7 @@ def rate_of(device: str, size: int) -> float:
 
 
 def totals(cells: Sequence[PlannedCell]) -> dict[str, int | float]:
-    return {"rows": sum(cell.rows for cell in cells), "hours": sum(cell.hours for cell in cells)}
+    return {"forward_passes": sum(cell.rows for cell in cells), "hours": sum(cell.hours for cell in cells)}
 
 
 def duration(hours: float) -> str:

@@ -54,17 +54,19 @@ def methods(setup: Setup, length: int) -> list[Method]:
 
 def _matched(opening: str, search: Method, length: int) -> str:
     """The spec with as many samples as cost about the rows of the search, at least one."""
-    budget = decoder.make(search.spec).resolved(length).rows(length)
-    return f"{opening}{max(1, round(budget / decoder.make(f'{opening}1)').resolved(length).rows(length)))})"
+    budget = decoder.make(search.spec).resolved(length).max_forward_passes(length)
+    return (
+        f"{opening}{max(1, round(budget / decoder.make(f'{opening}1)').resolved(length).max_forward_passes(length)))})"
+    )
 
 
 def findings(evidence: Evidence) -> Findings:
     body = []
     for method in evidence.methods:
         accuracy = [evidence.accuracy(benchmark, method.name) for benchmark in evidence.benchmarks]
-        rows = f"{evidence.mean_cost(method.name, 'rows'):,.0f}"
+        rows = f"{evidence.mean_cost(method.name, 'forward_passes'):,.0f}"
         body.append((method.label, *accuracy, evidence.average(method.name), rows))
-    head = ("", *map(evidence.shown, evidence.benchmarks), "average", "rows")
+    head = ("", *map(evidence.shown, evidence.benchmarks), "average", "forward passes")
     table = Table.of("accuracy", "accuracy, %, and rows per problem", head, body, rank=False)
     tables = [table, paired_table(evidence, "ots")]
     return Findings(tables, _claims(evidence), [_plot(evidence)], paired_picture(evidence, "ots"))
@@ -76,7 +78,7 @@ def _plot(evidence: Evidence) -> Plot:
     for method in evidence.methods:
         if re.fullmatch(r"(ots|vote)(-\d+)?", method.name):
             label = "Order-Token Search" if method.name.startswith("ots") else "vote at equal rows"
-            lines[label].append(Point(evidence.mean_cost(method.name, "rows"), evidence.average(method.name)))
+            lines[label].append(Point(evidence.mean_cost(method.name, "forward_passes"), evidence.average(method.name)))
     ordered = tuple((label, tuple(sorted(points, key=lambda point: point.x))) for label, points in lines.items())
     title = f"{evidence.setup.model} · average over {len(evidence.benchmarks)} tasks"
     return Plot("search-settings-beams", title, ROWS, tuple((label, points) for label, points in ordered if points))

@@ -44,7 +44,7 @@ def findings(evidence: Evidence) -> Findings:
 def _cost(evidence: Evidence) -> Claim:
     """As the paper counts, K²·L for order search; the rows that were really asked for stand beside it."""
     text = "OTS takes about a third of the compute (paper: 740 of 2,304; by its own formula 840)"
-    ots, order = (evidence.mean_cost(name, "rows") for name in ("ots", "order-search"))
+    ots, order = (evidence.mean_cost(name, "forward_passes") for name in ("ots", "order-search"))
     if not (ots and order):
         return Claim(text, "not asked", "no records of both")
     lengths = [length for group in evidence.groups.values() for length in group.lengths]

@@ -12,8 +12,8 @@ import torch
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
 from unmask.models.checkpoints.fingerprint import checkpoint
-from unmask.policies.scoring import Way
-from unmask.runs.scoring import WAY, make_way, way_spec
+from unmask.policies.scoring import Scorer
+from unmask.runs.scoring import SCORER, make_scorer, scorer_spec
 from unmask.runs.settings import Decoding, Placement
 from unmask.version import __version__
 
@@ -28,7 +28,7 @@ class HarnessSettings:
     decoding: Decoding
     length: int | None  # masks after a prompt; None: the request says, or the model's own
     placement: Placement
-    way: Way
+    scorer: Scorer
     block: int | None  # tokens per block when texts are scored
 
     def load(self) -> Model:
@@ -42,17 +42,17 @@ class HarnessSettings:
     def record(self) -> dict[str, Any]:
         """Plain values: all that results depend on."""
         decoding = self.decoding.to_dict() | {"length": self.length}
-        scoring = {"way": way_spec(self.way), "block": self.block}
+        scoring = {"scorer": scorer_spec(self.scorer), "block": self.block}
         where = {key: value for key, value in vars(self.placement).items() if key in PLACEMENT - {"batch"}}
         known = {"unmask": __version__, "torch": torch.__version__, "model": self.name}
         return known | {"checkpoint": checkpoint(self.name)} | decoding | scoring | where
 
 
 def read_settings(name: Any, values: Mapping[str, Any]) -> HarnessSettings:
-    """From a model's name and arguments by the names of `Decoding` and `Placement`, with `way` and `block`."""
+    """From a model's name and arguments by the names of `Decoding` and `Placement`, with `scorer` and `block`."""
     if not isinstance(name, str) or not name:
         raise UnmaskError("the model is missing: give its name, folder or hub id")
-    known = DECODING | PLACEMENT | {"way", "block"}
+    known = DECODING | PLACEMENT | {"scorer", "block"}
     for key in values:
         if key not in known:
             raise UnmaskError(f"unknown argument {key!r}: {nearest(key, known)}")
@@ -64,7 +64,7 @@ def read_settings(name: Any, values: Mapping[str, Any]) -> HarnessSettings:
         Decoding.from_dict({key: given[key] for key in DECODING & given.keys()}),
         given.get("length"),
         Placement(**{key: given[key] for key in PLACEMENT & given.keys()}),
-        make_way(given.get("way", WAY)),
+        make_scorer(given.get("scorer", SCORER)),
         given.get("block"),
     )
 

@@ -100,7 +100,11 @@ class UnmaskAPI(ModelAPI):
             output_tokens=len(completed.ids),
             total_tokens=completed.prompt_tokens + len(completed.ids),
         )
-        cost = {name: value for name, value in asdict(output.cost).items() if name in ("rows", "distinct", "positions")}
+        cost = {
+            name: value
+            for name, value in asdict(output.cost).items()
+            if name in ("forward_passes", "computed", "positions")
+        }
         stop = "stop" if completed.finish == "stop" else "max_tokens"
         return ModelOutput(
             model=self.model_name,
@@ -111,7 +115,7 @@ class UnmaskAPI(ModelAPI):
 
 
 def _settings(name: str, arguments: Mapping[str, Any]) -> HarnessSettings:
-    for unused in ("way", "block"):
+    for unused in ("scorer", "block"):
         if unused in arguments:
             raise UnmaskError(f"{unused} is for scoring texts, which inspect_ai does not ask for: leave it out")
     return read_settings(name, {key: _whole(value) for key, value in arguments.items()})

@@ -60,7 +60,7 @@ class UnmaskLM(LM):
     ):
         """`pretrained` is a name, folder or hub id, `max_length` the longest window in positions.
 
-        All else is named as in `unmask eval`: decoder, length, seed, cache, way, dtype, … A GPU that the harness asks
+        All else is named as in `unmask eval`: decoder, length, seed, cache, scorer, dtype, … A GPU that the harness asks
         for by itself is used where there is one.
         """
         super().__init__()
@@ -76,7 +76,7 @@ class UnmaskLM(LM):
         if max_length is not None and (not isinstance(max_length, int) or max_length < 2):
             raise UnmaskError(f"max_length={max_length!r} does not work: give a whole number of positions, 2 or more")
         self.max_length = min(max_length or self.model.denoiser.context, self.model.denoiser.context)
-        self.scoring = Scoring(self.model, self.settings.way, self.settings.block, self.settings.decoding.seed)
+        self.scoring = Scoring(self.model, self.settings.scorer, self.settings.block, self.settings.decoding.seed)
         self.cost: Counter[str] = Counter()
 
     @classmethod
@@ -180,9 +180,9 @@ class UnmaskLM(LM):
                 for scored in scores:
                     self._count(scored)
                 exact = [bool(scored.greedy) for scored in scores]
-                if greedy and not isinstance(self.settings.way, Duel):
+                if greedy and not isinstance(self.settings.scorer, Duel):
                     exact, rows = self.scoring.greedy(part)
-                    self.cost["rows"] += rows
+                    self.cost["forward_passes"] += rows
                 yield from zip(some, scores, exact, strict=True)
                 bar.update(len(some))
 

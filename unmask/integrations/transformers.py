@@ -58,7 +58,7 @@ def custom_generate(
         length = generation_config.max_length - input_ids.shape[1]
         decoding: Any = {**options, "decoder": chosen if heat is None else heated(chosen, heat), "length": length}
         outputs = api.generate(wrapped, prompts, batch=len(prompts), **decoding)
-        answers = [output.rows[output.chosen].ids[-length:] for output in outputs]
+        answers = [output.hypotheses[output.chosen].ids[-length:] for output in outputs]
         pad = generation_config.pad_token_id
         ended = [_padded(answer, wrapped.eos, pad) for answer in answers]
         sequences = torch.cat([input_ids, torch.tensor(ended, device=input_ids.device)], dim=1)

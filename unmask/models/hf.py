@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Kept
+from unmask.core import Beliefs, CacheView, Canvas
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError, keywords_checked
 from unmask.models.checkpoints.tokenizer import Subwords, flat_ids
@@ -87,8 +87,8 @@ class LoadedModule:
             )
         return logits
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        del kept
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        del cache
         if self.shifted:
             at = torch.maximum(at - 1, canvas.pad[:, None])
         lengths = canvas.width - canvas.pad

@@ -17,7 +17,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser, Kept
+from unmask.core import Beliefs, CacheView, Canvas, Denoiser
 from unmask.core.shapes import Columns, Float
 from unmask.errors import UnmaskError
 from unmask.models.model import Messages, Model, model
@@ -62,8 +62,8 @@ class Exact(ABC):
         self.vocab = letters + 1
         self.seed, self.device = seed, device
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        del kept
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        del cache
         logits = torch.full((*at.shape, self.letters + 1), -torch.inf, dtype=torch.float64, device=self.device)
         for row, (tokens, pad) in enumerate(zip(canvas.tokens, canvas.pad.tolist(), strict=True)):
             marginals = self.marginals(tokens[pad:])

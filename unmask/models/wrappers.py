@@ -15,7 +15,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper
+from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import AtFloat, AtTokens, Bool, Columns
 from unmask.models.checkpoints.tokenizer import HALF
 from unmask.models.model import Model
@@ -28,8 +28,8 @@ class Guided(Wrapper):
         super().__init__(inner)
         self.given, self.scale = given, scale
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        both = self.inner(self._doubled(canvas), torch.cat([at, at]), kept and kept.derive("guided", self._both))
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        both = self.inner(self._doubled(canvas), torch.cat([at, at]), cache and cache.derive("guided", self._both))
         half = len(canvas) * at.shape[1]
 
         def read(places: Tensor) -> Tensor:
@@ -47,13 +47,13 @@ class Guided(Wrapper):
         hidden = torch.cat([torch.zeros_like(canvas.real), self.given[canvas.problem]])
         return replace(both, tokens=both.tokens.masked_fill(hidden, self.mask_id))
 
-    def _both(self, kept: Kept) -> Kept:
+    def _both(self, cache: CacheView) -> CacheView:
         """Place i as places 2i and 2i + 1."""
-        places = torch.cat([2 * kept.places, 2 * kept.places + 1])
-        rows = torch.arange(len(kept.snapshot), device=places.device)
-        snapshot = self._doubled(kept.snapshot).rows(torch.stack([rows, rows + len(rows)], dim=1).flatten())
-        window = torch.cat([kept.window, kept.window])
-        return replace(kept, snapshot=snapshot, places=places, window=window, scale=2)
+        places = torch.cat([2 * cache.places, 2 * cache.places + 1])
+        rows = torch.arange(len(cache.snapshot), device=places.device)
+        snapshot = self._doubled(cache.snapshot).rows(torch.stack([rows, rows + len(rows)], dim=1).flatten())
+        window = torch.cat([cache.window, cache.window])
+        return replace(cache, snapshot=snapshot, places=places, window=window, scale=2)
 
 
 class Suppressed(Wrapper):
@@ -63,8 +63,8 @@ class Suppressed(Wrapper):
         super().__init__(inner)
         self.tokens = torch.tensor(sorted(tokens), device=inner.device)
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        return without(self.inner(canvas, at, kept), self.tokens)
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        return without(self.inner(canvas, at, cache), self.tokens)
 
 
 def without(beliefs: Beliefs, tokens: Tensor) -> Beliefs:
@@ -81,8 +81,8 @@ class Late(Wrapper):
         super().__init__(inner)
         self.tokens = torch.tensor(sorted(tokens), device=inner.device)
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        return _LateBeliefs(**vars(self.inner(canvas, at, kept)), late=self.tokens)
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        return _LateBeliefs(**vars(self.inner(canvas, at, cache)), late=self.tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,16 +113,16 @@ class EarlyEnd(Wrapper):
         self.ended = ended or self._after_eos
         self.vocab = 0  # known after the first call; before it no row can have ended
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         ended = self.ended(canvas)
         if not ended.any():
-            beliefs = self.inner(canvas, at, kept)
+            beliefs = self.inner(canvas, at, cache)
             self.vocab = beliefs.vocab
             return beliefs
         live, shape = (~ended).nonzero()[:, 0], (0, at.shape[1])
         beliefs = Beliefs(lambda places: places, shape, self.vocab, self.mask_id, self.device)
         if len(live):
-            beliefs = self.inner(canvas.rows(live), at[live], kept and kept.some(live.tolist()))
+            beliefs = self.inner(canvas.rows(live), at[live], cache and cache.some(live.tolist()))
         return beliefs.among(live, len(canvas), int(self.eos[0]), self.dtype)
 
     def _after_eos(self, canvas: Canvas) -> Bool[Tensor, " row"]:

@@ -199,7 +199,7 @@ def predict_slots(rows: Rows, likelihood: Likelihood) -> AtFloat:
     """log p of every slot of finished texts, the whole answer taken as one block. Nothing kept is used."""
     groups = likelihood.groups(slice(0, rows.length))
     logp = rows.canvas.logp.new_zeros(rows.slots.shape)
-    for group, part in zip(groups, predict(replace(rows, kept=None), groups, start=0), strict=True):
+    for group, part in zip(groups, predict(replace(rows, cache=None), groups, start=0), strict=True):
         logp[:, group.counted] += part.to(logp.dtype)
     return logp
 

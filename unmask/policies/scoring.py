@@ -23,23 +23,23 @@ from unmask.registry import Registry
 
 
 @dataclass(frozen=True)
-class Judgement:
+class TextScore:
     """What a way says of a passage."""
 
     logps: list[float]  # what each token adds to the log-likelihood
-    rows: int  # asked of the network
-    distinct: int  # computed: identical rows of a passage are computed once
+    forward_passes: int  # asked of the network
+    computed: int  # computed: identical rows of a passage are computed once
     positions: int  # computed
     error: float | None = None  # the standard error of the sum, where it is an estimate
     greedy: bool | None = None  # whether each token was the likeliest when it was revealed, where any was
 
 
-class Way(ABC):
+class Scorer(ABC):
     @abstractmethod
-    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[Judgement]: ...
+    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[TextScore]: ...
 
 
-way: Registry[Way] = Registry("way")
+scorer: Registry[Scorer] = Registry("scorer")
 
 
 ASKED = 2**11  # positions asked about at a time: a wrapped module holds the logits of all of them
@@ -148,21 +148,21 @@ class Answers:
                 terms[slot].append(weight * value)
         return {slot: fsum(values) for slot, values in terms.items()}
 
-    def judgement(self, logps: dict[int, float], groups: Sequence[Weighed], error: float | None = None) -> Judgement:
+    def judgement(self, logps: dict[int, float], groups: Sequence[Weighed], error: float | None = None) -> TextScore:
         """Slots that no group asked about add nothing."""
         distinct = {group.cloze for group in groups}
         positions = sum(self.computed[cloze] for cloze in distinct)
         slots = range(len(groups[0].cloze.passage.text))
-        return Judgement([logps.get(slot, 0.0) for slot in slots], len(groups), len(distinct), positions, error)
+        return TextScore([logps.get(slot, 0.0) for slot in slots], len(groups), len(distinct), positions, error)
 
 
 @dataclass(frozen=True)
-class Partition(Way):
+class Partition(Scorer):
     """A likelihood of a search, block by block."""
 
     likelihood: Likelihood
 
-    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[Judgement]:
+    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[TextScore]:
         del seed
         every = [[self._groups(passage, block) for block in passage.blocks] for passage in passages]
         answers = Answers(denoiser, (group for blocks in every for groups in blocks for group in groups))
@@ -186,9 +186,9 @@ class Partition(Way):
         ]
 
 
-@way("elbo")
+@scorer("elbo")
 @dataclass(frozen=True)
-class Elbo(Way):
+class Elbo(Scorer):
     """A lower bound of log p, estimated: random parts of the text are hidden and predicted (LLaDA, arXiv 2502.09992).
 
     How many tokens are hidden is uniform, and so is which. Texts of one prompt and length see the same masks.
@@ -200,7 +200,7 @@ class Elbo(Way):
         if self.n < 2:
             raise UnmaskError(f"n={self.n} does not work: choose 2 or more, so that the error can be told")
 
-    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[Judgement]:
+    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[TextScore]:
         every = [[self._masks(passage, number, seed) for number in range(len(passage.blocks))] for passage in passages]
         answers = Answers(denoiser, (mask for blocks in every for masks in blocks for mask in masks))
         judgements = []
@@ -261,13 +261,13 @@ class Reading:
         block = next(block for block in self.passage.blocks if hidden[0] in block)
         return Cloze(self.passage, hidden, tuple(slot for slot in hidden if slot in block))
 
-    def judgement(self) -> Judgement:
+    def judgement(self) -> TextScore:
         logps = [self.logps[slot] for slot in range(len(self.passage.text))]
-        return Judgement(logps, self.rows, self.rows, self.positions, greedy=self.greedy)
+        return TextScore(logps, self.rows, self.rows, self.positions, greedy=self.greedy)
 
 
 @dataclass(frozen=True)
-class Revealing(Way):
+class Revealing(Scorer):
     """Abstract: a case ranks the slots that a step may reveal."""
 
     quota: int = 1  # tokens revealed per step
@@ -279,7 +279,7 @@ class Revealing(Way):
     @abstractmethod
     def rank(self, reply: Reply) -> AtFloat: ...
 
-    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[Judgement]:
+    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[TextScore]:
         del seed
         readings = [Reading(passage) for passage in passages]
         while unfinished := [reading for reading in readings if not reading.done]:
@@ -302,7 +302,7 @@ class Revealing(Way):
             readings[row].greedy &= best[row][place]
 
 
-@way("duel")
+@scorer("duel")
 @dataclass(frozen=True)
 class Duel(Revealing):
     """log p under an order that the visible tokens alone decide: exact, and a probability (DUEL, arXiv 2603.01367)."""
@@ -313,7 +313,7 @@ class Duel(Revealing):
         return RANKS[self.order](reply)
 
 
-@way("path")
+@scorer("path")
 @dataclass(frozen=True)
 class TextPath(Revealing):
     """log p of the text revealed token by token, its own likeliest first: the order looks at the text."""

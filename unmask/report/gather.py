@@ -64,7 +64,7 @@ def visible(text: str) -> str:
 
 Quantity = Literal["right", "score"]  # whole answers, or their parts where a task counts those
 Item = TypeVar("Item")
-COSTS = ("rows", "distinct", "positions")
+COSTS = ("forward_passes", "computed", "positions")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Series:
         """Each problem's mean over these lengths; empty if one of them is missing."""
         return mean_by_problem(self._values(lengths, quantity))
 
-    def mean_cost(self, unit: str = "rows") -> float:
+    def mean_cost(self, unit: str = "forward_passes") -> float:
         return fmean(result.cost[unit] for result in self.results.values())
 
     def _values(self, lengths: Iterable[int], quantity: Quantity) -> list[Mapping[str, float]]:

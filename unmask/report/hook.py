@@ -34,4 +34,8 @@ def label(cell: Cell) -> str:
 
 
 def _figures(summary: CellSummary) -> dict[str, float]:
-    return {"accuracy": summary.accuracy, "rows": summary.rows / summary.records, "failed": float(summary.failed)}
+    return {
+        "accuracy": summary.accuracy,
+        "forward_passes": summary.rows / summary.records,
+        "failed": float(summary.failed),
+    }

@@ -26,7 +26,7 @@ from unmask.runs.record import Name, Record
 STATIC = Path(__file__).with_name("static")
 FIELDS = (
     *("cell", "problem", "seed", "sample", "prompt", "text", "answer"),
-    *("right", "score", "likelihood", "rows", "error", "trace"),
+    *("right", "score", "likelihood", "forward_passes", "error", "trace"),
 )
 TITLE = "unmask report"
 
@@ -126,7 +126,7 @@ def outputs(groups: Sequence[Group], baseline: str | None, traces: Mapping[Name,
 def _fields(record: Record, prompt: int) -> tuple[Any, ...]:
     name = (record.problem, record.seed, record.sample, prompt, record.text, record.answer)
     right = 0 if record.error is not None else None if record.right is None else int(record.right)
-    return (*name, right, record.score, record.likelihood, record.cost.rows, record.error)
+    return (*name, right, record.score, record.likelihood, record.cost.forward_passes, record.error)
 
 
 def _labels(groups: Sequence[Group], baseline: str | None) -> list[str]:

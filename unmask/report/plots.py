@@ -204,10 +204,10 @@ def _group_plots(group: Group, name: str) -> Iterator[Plot]:
         return Plot(f"{name}-{_decoders(label for label, _ in lines)}-{kind}", title, x, lines)
 
     if len(group.lengths) > 1:
-        yield plot("rows", title, ROWS, ((each.label, points_by_rows(each)) for each in graded))
+        yield plot("forward_passes", title, ROWS, ((each.label, points_by_rows(each)) for each in graded))
         yield plot("length", title, "length", ((each.label, points_by_length(each)) for each in graded))
     elif len(graded) > 1:
-        yield plot("rows", f"{title}, L={group.lengths[0]}", ROWS, _sweeps(graded))
+        yield plot("forward_passes", f"{title}, L={group.lengths[0]}", ROWS, _sweeps(graded))
     for length in group.lengths:
         yield plot(f"pass-{length}", f"{title}, pass@k, L={length}", "k", curve_lines(pass_curves(group, length)))
 
@@ -232,7 +232,7 @@ def _family(series: Series) -> str:
 
 
 def points_by_rows(series: Series) -> tuple[Point, ...]:
-    return _known((result.cost["rows"], result.accuracy) for result in series.results.values())
+    return _known((result.cost["forward_passes"], result.accuracy) for result in series.results.values())
 
 
 def points_by_length(series: Series, quantity: Quantity = "right") -> tuple[Point, ...]:

@@ -109,7 +109,7 @@ class Reader:
     @property
     def title(self) -> str:
         header = self.trace.header
-        return f"{self.label} · {header['model']} · seed {header['seed']} · {self.trace.end['cost']['rows']} rows"
+        return f"{self.label} · {header['model']} · seed {header['seed']} · {self.trace.end['cost']['forward_passes']} rows"
 
     @cached_property
     def last(self) -> Frame:

@@ -89,7 +89,7 @@ def accuracy_table(
     """A row per decoder and a column per length, then the cost per problem and the paper's figures."""
     published = published or {}
     average = ["average"] if len(group.lengths) > 1 else []
-    head = (first, *(f"L={length}" for length in group.lengths), *average, "rows", "n", *published)
+    head = (first, *(f"L={length}" for length in group.lengths), *average, "forward passes", "n", *published)
     body = []
     for series in group.series:
         results = [series.results.get(length) for length in group.lengths]
@@ -245,7 +245,7 @@ def _uncertain(estimate: Estimate) -> str:
 
 
 def _rows(results: Sequence[Result | None]) -> str:
-    return " · ".join(MISSING if result is None else f"{result.cost['rows']:.0f}" for result in results)
+    return " · ".join(MISSING if result is None else f"{result.cost['forward_passes']:.0f}" for result in results)
 
 
 def _problems(series: Series) -> str:

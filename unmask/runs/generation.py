@@ -14,10 +14,10 @@ from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
 from unmask.policies.choice import choose
 from unmask.policies.likelihood import blind_likelihood
-from unmask.runs.output import FinalRow, Output, answer_text, filled_text, finish_reason, partial_text
+from unmask.runs.output import Hypothesis, Output, answer_text, filled_text, finish_reason, partial_text
 from unmask.runs.progress import Progress, telling
 from unmask.runs.prompts import EncodedPrompt, read_prompt
-from unmask.runs.settings import Decoding, check_rows
+from unmask.runs.settings import Decoding, check_cost
 from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 
 Key = Callable[[str], str]
@@ -110,7 +110,7 @@ class Generation:
         text_of = filled_text if self.infill else answer_text
         pad = int(decoded.canvas.pad[0])
         rows = [
-            FinalRow(text_of(self.model, prompt, ids, self.decoding.stop), score, tuple(ids))
+            Hypothesis(text_of(self.model, prompt, ids, self.decoding.stop), score, tuple(ids))
             for ids, score in zip(decoded.canvas.tokens[:, pad:].tolist(), decoded.score, strict=True)
         ]
         chosen = choose(self.decoding.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
@@ -124,7 +124,7 @@ class Generation:
 
     def _trace(self, prompt: EncodedPrompt, recorder: Recorder, output: Output) -> Trace:
         words = {str(token): self.model.text.decode([token]) for token in sorted(recorder.words)}
-        texts = [row.text for row in output.rows]
+        texts = [row.text for row in output.hypotheses]
         cost = asdict(output.cost)
         measured = {
             name: cost.pop(name) for name in ("calls", "seconds", "memory", "batch_seconds")
@@ -153,7 +153,7 @@ def _read(generation: Generation, prompt: Any, most: int) -> EncodedPrompt | Unm
         masks = decoding.length + (encoded.ids.count(denoiser.mask_id) if generation.infill else 0)
         if masks > 0:
             chosen, width = fit(decoding.decoder, block_size(denoiser), masks), len(encoded.ids) + decoding.length
-            check_rows(chosen, masks, most, 2 if decoding.guidance > 0 else 1, positions=width)
+            check_cost(chosen, masks, most, 2 if decoding.guidance > 0 else 1, positions=width)
     except UnmaskError as error:
         return error
     return encoded

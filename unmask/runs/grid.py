@@ -20,7 +20,7 @@ from unmask.models import default_block, default_length, model
 from unmask.models.load import registered
 from unmask.registry import Call, parse
 from unmask.runs.record import Cell
-from unmask.runs.settings import Decoding, Placement, check_max_rows, check_rows
+from unmask.runs.settings import Decoding, Placement, check_cost, check_max_forward_passes
 from unmask.tasks import Metric, Problem, Task, grading, task
 from unmask.tasks.published.benchmark import load_wording
 from unmask.tasks.task import configure, problems_of
@@ -132,11 +132,11 @@ def make_grid(
     sandbox: str | None = None,
     placement: Placement | None = None,
     here: bool = True,
-    max_rows: int | None = None,
+    max_forward_passes: int | None = None,
     **more: Any,
 ) -> Grid:
-    """From what a user wrote; `here` tells whether models run on this machine, `max_rows` what a problem may cost."""
-    most = check_max_rows(max_rows)
+    """From what a user wrote; `here` tells whether models run on this machine, `max_forward_passes` what a problem may cost."""
+    most = check_max_forward_passes(max_forward_passes)
     names = tuple(dict.fromkeys(model.spec(model.make(name)) if registered(name) else name for name in models))
     for name in names if here else ():
         default_block(name)  # a model that is not there is refused before a folder is made
@@ -151,7 +151,7 @@ def make_grid(
         **more,
     )
     for cell in grid.cells():
-        check_rows(decoder.make(cell.decoder), cell.length, most, 2 if grid.decoding.guidance > 0 else 1)
+        check_cost(decoder.make(cell.decoder), cell.length, most, 2 if grid.decoding.guidance > 0 else 1)
     return grid
 
 

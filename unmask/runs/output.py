@@ -18,7 +18,7 @@ MASK_SIGN = "░"  # a mask in partial texts
 
 
 @dataclass(frozen=True)
-class FinalRow:
+class Hypothesis:
     """One final hypothesis."""
 
     text: str
@@ -31,7 +31,7 @@ class Output:
     prompt: str
     text: str  # of the chosen row: cut at end-of-text and stop strings; of fill, with the given text around it
     score: float  # of the chosen row
-    rows: tuple[FinalRow, ...]  # all of them: beams, or samples
+    hypotheses: tuple[Hypothesis, ...]  # all of them: beams, or samples
     chosen: int  # which of the rows
     cost: Cost
     decoder: str  # its text form, every default written out
@@ -46,14 +46,14 @@ class Output:
     @property
     def distinct(self) -> int:
         """Texts among the rows: fewer than rows where a search's beams have become equal."""
-        return len({row.text for row in self.rows})
+        return len({row.text for row in self.hypotheses})
 
     def json(self) -> dict[str, Any]:
         """Plain values; the trace has a file of its own."""
         return {
             "text": self.text,
             "score": self.score,
-            "rows": [{"text": row.text, "score": row.score} for row in self.rows],
+            "hypotheses": [{"text": row.text, "score": row.score} for row in self.hypotheses],
             "chosen": self.chosen,
             "distinct": self.distinct,
             "finish_reason": self.finish_reason,
@@ -64,11 +64,11 @@ class Output:
 
     def _repr_html_(self) -> str:
         groups: dict[str, list[int]] = {}  # by text: the rows that have it
-        for number, row in enumerate(self.rows):
+        for number, row in enumerate(self.hypotheses):
             groups.setdefault(row.text, []).append(number)
         rows = "".join(self._html_row(text, numbers) for text, numbers in groups.items())
-        cost = f"{self.cost.rows} rows ({self.cost.distinct} computed), {self.cost.seconds:.2f} s, seed {self.seed}"
-        cost += f"; {self.distinct} of {len(self.rows)} final texts are distinct"
+        cost = f"{self.cost.forward_passes} rows ({self.cost.computed} computed), {self.cost.seconds:.2f} s, seed {self.seed}"
+        cost += f"; {self.distinct} of {len(self.hypotheses)} final texts are distinct"
         return (
             f"<p><code>{html.escape(self.decoder)}</code><br>{cost}</p>"
             f"<table><tr><th></th><th>rows</th><th>score</th><th style='text-align:left'>text</th></tr>"
@@ -76,7 +76,7 @@ class Output:
         )
 
     def _html_row(self, text: str, numbers: list[int]) -> str:
-        score = max(self.rows[number].score for number in numbers)
+        score = max(self.hypotheses[number].score for number in numbers)
         return (
             f"<tr><td>{'chosen' if self.chosen in numbers else ''}</td><td>{len(numbers)}</td><td>{score:.3f}</td>"
             f"<td style='text-align:left'><pre>{html.escape(text)}</pre></td></tr>"

@@ -23,7 +23,7 @@ from unmask.runs.store import Run
 LONG = 48  # characters; a longer answer is replaced by its hash
 _NAME = ("model", "task", "task_version", "decoder", "length", "seed", "sample")
 _PLAIN = ("answer", "key", "right", "score", "error")
-_COST = ("rows", "distinct", "positions")
+_COST = ("forward_passes", "computed", "positions")
 _MEASURED = ("calls", "seconds", "memory", "batch")
 
 

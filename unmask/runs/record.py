@@ -2,7 +2,7 @@
 
     {"model": "tiny", "task": "countdown(level=4, …)", "task_version": 1, "decoder": "low-confidence(block=32, …)",
      "length": 64, "seed": 0, "sample": 0, "problem": "countdown-00f1…", "prompt": …, "text": …, "answer": "87-28+35",
-     "key": "87-28+35", "right": true, "score": 1.0, "likelihood": -0.41, "cost": {"rows": 32, …}, "error": null,
+     "key": "87-28+35", "right": true, "score": 1.0, "likelihood": -0.41, "cost": {"forward_passes": 32, …}, "error": null,
      "measured": {"calls": 32, "seconds": 0.2, …}, "checksum": "9f…"}
 
 Everything outside `measured` is the same bytes whatever the batch, engine or worker, on an x86 CPU in float32 with the
@@ -47,8 +47,8 @@ class Name(NamedTuple):
 class Counts:
     """What the answer cost, in units that do not depend on the machine."""
 
-    rows: int = 0  # asked of the network: the paper's NFE divided by L
-    distinct: int = 0  # rows computed: identical rows of one problem are computed once
+    forward_passes: int = 0  # asked of the network: the paper's NFE divided by L
+    computed: int = 0  # rows computed: identical rows of one problem are computed once
     positions: int = 0  # of the distinct rows, without padding
 
 

@@ -12,13 +12,13 @@ from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
 from unmask.models.network.kv_cache import cached
 from unmask.policies.likelihood import Likelihood, likelihood
-from unmask.policies.scoring import Judgement, Partition, Passage, Way, way, written_greedily
+from unmask.policies.scoring import Partition, Passage, Scorer, TextScore, scorer, written_greedily
 from unmask.registry import parse
 from unmask.runs.progress import Progress, telling
 from unmask.runs.prompts import EncodedPrompt, OnePrompt, check_ids, check_room, read_prompt
 from unmask.runs.record import finite
 
-WAY = "duel"  # where none is named
+SCORER = "duel"  # where none is named
 OneText: TypeAlias = str | Sequence[int]
 Pair: TypeAlias = tuple[EncodedPrompt, EncodedPrompt]  # a prompt, and the text after it
 
@@ -33,10 +33,10 @@ class Scored:
     logps: tuple[float, ...]  # what each token adds
     error: float | None  # the standard error of logp, where it is an estimate
     greedy: bool | None  # whether each token was the likeliest when it was revealed; None where nothing is revealed
-    rows: int  # asked of the network
-    distinct: int  # computed: identical rows of a text are computed once
+    forward_passes: int  # asked of the network
+    computed: int  # computed: identical rows of a text are computed once
     positions: int  # computed
-    way: str  # its text form, every setting written out
+    scorer: str  # its text form, every setting written out
     block: int  # tokens per block
     seed: int
     model: str
@@ -68,7 +68,7 @@ class Scoring:
     """How a model scores texts."""
 
     model: Model
-    way: Way
+    scorer: Scorer
     block: int | None = None  # tokens per block; by default a block-causal model's own, else the whole text
     seed: int = 0  # of the random masks of `elbo`
 
@@ -84,10 +84,10 @@ class Scoring:
             raise UnmaskError(f"batch={batch!r} does not work: choose 1 or more")
         passages = [self._passage(*pair) for pair in pairs]
         denoiser = cached(self.model.denoiser, None, self.model.name)
-        judgements: list[Judgement] = []
+        judgements: list[TextScore] = []
         with telling(progress, len(passages)) as tell:
             for start in range(0, len(passages), batch):
-                judgements += self.way(passages[start : start + batch], denoiser, self.seed)
+                judgements += self.scorer(passages[start : start + batch], denoiser, self.seed)
                 tell(len(judgements))
         return [self._scored(*parts) for parts in zip(pairs, passages, judgements, strict=True)]
 
@@ -104,10 +104,15 @@ class Scoring:
         block = self.block or own or len(text.ids)
         return Passage(prompt.ids, text.ids, block, len(prompt.ids) % own % block if own else 0)
 
-    def _scored(self, pair: Pair, passage: Passage, judged: Judgement) -> Scored:
+    def _scored(self, pair: Pair, passage: Passage, judged: TextScore) -> Scored:
         prompt, text = pair
         values = vars(judged) | {"logps": tuple(judged.logps), "logp": fsum(judged.logps)}
-        settings = {"way": way_spec(self.way), "block": passage.block, "seed": self.seed, "model": self.model.name}
+        settings = {
+            "scorer": scorer_spec(self.scorer),
+            "block": passage.block,
+            "seed": self.seed,
+            "model": self.model.name,
+        }
         return Scored(prompt=prompt.text, text=text.text, **values, **settings)
 
 
@@ -136,18 +141,18 @@ def _ends(model: Model, count: int) -> tuple[int, ...]:
     return (min(model.eos),) * count
 
 
-def make_way(spec: str | Way | Likelihood) -> Way:
+def make_scorer(spec: str | Scorer | Likelihood) -> Scorer:
     """What a spec such as `duel(order=margin)` names; a likelihood is named as in a search."""
-    if isinstance(spec, Way):
+    if isinstance(spec, Scorer):
         return spec
     if isinstance(spec, str):
-        name, ways, likelihoods = parse(spec).name, list(way), list(likelihood)
+        name, ways, likelihoods = parse(spec).name, list(scorer), list(likelihood)
         if name in ways:
-            return way.make(spec)
+            return scorer.make(spec)
         if name not in likelihoods:
-            raise UnmaskError(f"unknown way {name!r}: {nearest(name, {*ways, *likelihoods})}")
+            raise UnmaskError(f"unknown scorer {name!r}: {nearest(name, {*ways, *likelihoods})}")
     return Partition(likelihood.make(spec))
 
 
-def way_spec(chosen: Way) -> str:
-    return likelihood.spec(chosen.likelihood) if isinstance(chosen, Partition) else way.spec(chosen)
+def scorer_spec(chosen: Scorer) -> str:
+    return likelihood.spec(chosen.likelihood) if isinstance(chosen, Partition) else scorer.spec(chosen)

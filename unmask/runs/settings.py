@@ -148,7 +148,10 @@ def heated(chosen: Decoder, temperature: float) -> Decoder:
 
 
 def _not_a_decoder(value: object) -> str:
-    kind, missing = type(value).__name__, [name for name in ("choice", "resolved", "rows") if not hasattr(value, name)]
+    kind, missing = (
+        type(value).__name__,
+        [name for name in ("choice", "resolved", "forward_passes") if not hasattr(value, name)],
+    )
     if callable(value) and not isinstance(value, type) and missing:
         return f"{kind} lacks {', '.join(missing)}: a decoder has these and is called with rows"
     return f"a decoder is a spec such as 'ots(beams=4)' or an object, not {kind}"
@@ -209,23 +212,23 @@ class Placement:
         return {name: value for name, value in asdict(self).items() if name not in ("batch", "memory")}
 
 
-MOST_ROWS = 1_000_000  # per problem, unless the user allows more
+MAX_FORWARD_PASSES = 1_000_000  # per problem, unless the user allows more
 POSITION_BYTES = 64  # of a row that is kept: its tokens, scores and noise, in the copies that a step makes
 
 
-def check_max_rows(most: int | None) -> int:
+def check_max_forward_passes(most: int | None) -> int:
     if most is None:
-        return MOST_ROWS
+        return MAX_FORWARD_PASSES
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise UnmaskError(f"max_rows={most!r} does not work: choose 1 or more")
+        raise UnmaskError(f"max_forward_passes={most!r} does not work: choose 1 or more")
     return most
 
 
-def check_rows(decoder: Decoder, masks: int, most: int, times: int = 1, positions: int = 0, advice: str = "") -> None:
+def check_cost(decoder: Decoder, masks: int, most: int, times: int = 1, positions: int = 0, advice: str = "") -> None:
     """Refuse what may ask more than `most` rows of the network; `positions` are those of prompt and answer."""
-    rows = decoder.rows(masks) * times
+    rows = decoder.max_forward_passes(masks) * times
     if rows <= most:
         return
     memory = rows // max(masks, 1) * max(masks, positions) * POSITION_BYTES
-    advice = advice or f"choose less, or allow it with max_rows (--max-rows {rows})"
+    advice = advice or f"choose less, or allow it with max_forward_passes (--max-forward-passes {rows})"
     raise UnmaskError(f"{spec(decoder)} needs about {rows:,} rows, {format_bytes(memory)}: {advice}")

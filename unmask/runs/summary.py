@@ -22,7 +22,7 @@ class CellSummary:
     def add(self, record: Record) -> None:
         self.scores[record.problem].append(record.score or 0.0)
         self.records += 1
-        self.rows += record.cost.rows
+        self.rows += record.cost.forward_passes
         self.failed += record.error is not None
 
     @property

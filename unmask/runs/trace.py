@@ -1,7 +1,7 @@
 """Traces: JSON lines of what changed at every step while one problem was decoded, enough to rebuild every canvas.
 
     {"format": "unmask-trace", "version": 1, "model": …, "decoder": …, "prompt": …, "ids": […], "mask": …, …}
-    {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […], "rows": 1, "drafts": […]}
+    {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […], "forward_passes": 1, "drafts": […]}
     {"step": 2, …, "branch": {"parent": […], "draw": […], "score": […], "blocks": […], "kept": […], …}}
     {"end": {"chosen": 0, "texts": […], "words": {"7": "h"}, "cost": {…}, "measured": {"seconds": …, …}}}
 
@@ -124,8 +124,8 @@ class Recorder:
         line: dict[str, Any] = {"step": frame.step, "source": source.tolist()}
         line["writes"] = _changes(self.now.rows(source), canvas, frame.step)
         line["score"] = frame.score[rows].tolist()
-        if frame.spent is not None:
-            line["rows"] = int(frame.spent[problem])
+        if frame.forward_passes is not None:
+            line["forward_passes"] = int(frame.forward_passes[problem])
         before, answers = self.drafts.rows(source), Answers(frame, problem, pad)
         self.drafts, line["drafts"] = before.after(self.now.rows(source), canvas, answers)
         self.words.update(token for _, _, token in line["drafts"])

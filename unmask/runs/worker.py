@@ -261,10 +261,14 @@ class Worker:
         measured = {"seconds": round(seconds, 6), "memory": peak, "worker": self.name, "batch": batch}
         if isinstance(output, str):
             return failure(problem, output, prompt.text, **measured)
-        cost = {"rows": output.cost.rows, "distinct": output.cost.distinct, "positions": output.cost.positions}
+        cost = {
+            "forward_passes": output.cost.forward_passes,
+            "computed": output.cost.computed,
+            "positions": output.cost.positions,
+        }
         trace = "".join(output.trace.lines()) if output.trace else None
         measured["calls"] = output.cost.calls
-        marked = model.text.decode(output.rows[output.chosen].ids[len(prompt.ids) :])
+        marked = model.text.decode(output.hypotheses[output.chosen].ids[len(prompt.ids) :])
         score = finite(output.score)
         return Answer(problem.id, output.prompt, output.text, score, cost, measured, trace=trace, marked=marked)
 

@@ -269,7 +269,7 @@ class Routes:
             **body.decoding(engine.default_decoder, length),
         )
         limits = engine.limits
-        if body.n > limits.max_choices or body.n * request.rows > limits.max_rows:
+        if body.n > limits.max_choices or body.n * request.rows > limits.max_forward_passes:
             raise UnmaskError(f"n={body.n} is above this server's limits: choose less")
         replies = Replies(body.model, engine.model, isinstance(body, ChatCompletion), body.wants_logprobs)
         every = submit(engine, request, body.n, body.timeout)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from unmask.core import Beliefs, Canvas, Decoded, Denoiser, Kept, Session, block_size
+from unmask.core import Beliefs, CacheView, Canvas, Decoded, Denoiser, Session, block_size
 from unmask.core.shapes import Columns, PerRow
 from unmask.decoders import Adaptive, BestFirstSearch, Dream, OrderTokenSearch, Threshold
 from unmask.decoders.order_or_token_search import VisibleSearch
@@ -37,7 +37,7 @@ class Question:
     denoiser: Denoiser
     canvas: Canvas
     at: Columns
-    kept: Kept | None
+    cache: CacheView | None
     requests: int = 1  # that wait for its answer
 
     @property
@@ -53,7 +53,7 @@ class Question:
 
     def _part(self, rows: PerRow) -> Question:
         requests = min(self.requests, len(rows))
-        return replace(self, canvas=self.canvas.rows(rows), at=self.at[rows], kept=None, requests=requests)
+        return replace(self, canvas=self.canvas.rows(rows), at=self.at[rows], cache=None, requests=requests)
 
     def joins(self, other: Question) -> bool:
         """Whether one forward may answer both. What a cache keeps belongs to the rows of one request."""
@@ -66,7 +66,7 @@ def answer(questions: Sequence[Question]) -> list[Beliefs]:
     """Of questions that join, by one forward."""
     denoiser, *_ = (question.denoiser for question in questions)
     if len(questions) == 1:
-        return [denoiser(questions[0].canvas, questions[0].at, questions[0].kept)]
+        return [denoiser(questions[0].canvas, questions[0].at, questions[0].cache)]
     beliefs = denoiser(*_merged(questions))
     parts, first = [], 0
     for question in questions:

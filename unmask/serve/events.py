@@ -65,7 +65,7 @@ async def trace_events(updates: Updates) -> AsyncIterator[dict[str, str]]:
                 yield {"event": "step" if update.step else "header", "data": strict_json(update.line)}
             if (answer := update.answer) is not None:
                 output = answer.output
-                texts = [row.text for row in output.rows]
+                texts = [row.text for row in output.hypotheses]
                 end = {"chosen": output.chosen, "text": answer.text, "texts": texts, "cost": vars(output.cost)}
                 yield {"event": "end", "data": dumps({"end": end})}
     except Exception as error:

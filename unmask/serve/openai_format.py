@@ -104,7 +104,7 @@ def usage(answers: Sequence[Completed]) -> dict[str, int]:
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
-        "rows": sum(cost.rows for cost in costs),
-        "distinct": sum(cost.distinct for cost in costs),
+        "forward_passes": sum(cost.forward_passes for cost in costs),
+        "computed": sum(cost.computed for cost in costs),
         "positions": sum(cost.positions for cost in costs),
     }

@@ -120,7 +120,11 @@ class RequestLog(Watcher):
             "seconds": round(now - ticket.arrived, 4),
         }
         if answer is not None:
-            facts |= {"tokens": len(answer.ids), "rows": answer.output.cost.rows, "finish": answer.finish}
+            facts |= {
+                "tokens": len(answer.ids),
+                "forward_passes": answer.output.cost.forward_passes,
+                "finish": answer.finish,
+            }
         if self.prompts:
             facts |= {"prompt": request.prompt.text, "answer": answer and answer.text}
         log.info("request", extra={"facts": facts})

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from unmask.core import Beliefs, Canvas, Kept
+from unmask.core import Beliefs, CacheView, Canvas
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models import Model
@@ -78,7 +78,7 @@ class Elsewhere:
     def __init__(self, mask_id: int, context: int, dtype: torch.dtype, vocab: int):
         self.mask_id, self.context, self.dtype, self.vocab = mask_id, context, dtype, vocab
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         raise UnmaskError("this model is held by Ray's workers: it cannot be asked here")
 
 

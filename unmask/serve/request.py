@@ -24,7 +24,7 @@ class RequestLimits:
     running: int = 64  # requests that are decoded at the same time
     batch_rows: int = 64  # rows per forward
     max_length: int = 1024  # masks that a request may ask for
-    max_rows: int = 65536  # rows of the network that a request may cost
+    max_forward_passes: int = 65536  # rows of the network that a request may cost
     max_choices: int = 16  # answers per request
     max_seconds: float = 600.0  # seconds that a request may take, waiting included
     max_body: int = 4_000_000  # bytes of a request
@@ -68,7 +68,7 @@ class Request:
     def rows(self) -> int:
         """Rows that it may cost."""
         masks = self.masks
-        return self.decoding.decoder.resolved(masks).rows(masks)
+        return self.decoding.decoder.resolved(masks).max_forward_passes(masks)
 
     def cut(self, text: str) -> str:
         """The answer inside a whole text."""
@@ -147,9 +147,9 @@ def _check(model: Model, request: Request, limits: RequestLimits) -> None:
         raise UnmaskError(f"length={request.decoding.length} leaves nothing to write: give at least 1")
     if request.masks > limits.max_length:
         raise UnmaskError(f"{request.masks} masks are above this server's limit: choose at most {limits.max_length}")
-    if request.rows > limits.max_rows:
+    if request.rows > limits.max_forward_passes:
         raise UnmaskError(
-            f"this decoder asks for up to {request.rows} rows, above this server's limit of {limits.max_rows}: "
+            f"this decoder asks for up to {request.rows} rows, above this server's limit of {limits.max_forward_passes}: "
             "shorten the answer or search less"
         )
 

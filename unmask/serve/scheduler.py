@@ -21,7 +21,7 @@ from itertools import chain
 
 import torch
 
-from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper
+from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models import Model
@@ -91,21 +91,21 @@ class Shared(Wrapper):
         self.batcher, self.cohort = batcher, cohort
         self.vocab = 0  # known after the first answer
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         while True:
             with suppress(LeftError):
-                return self._live(canvas, at, kept) if self.cohort.left else self._whole(canvas, at, kept)
+                return self._live(canvas, at, cache) if self.cohort.left else self._whole(canvas, at, cache)
 
-    def _live(self, canvas: Canvas, at: Columns, kept: Kept | None) -> Beliefs:
+    def _live(self, canvas: Canvas, at: Columns, cache: CacheView | None) -> Beliefs:
         left = torch.tensor(sorted(self.cohort.left), device=self.device)
         live = (~torch.isin(canvas.problem, left)).nonzero()[:, 0]
         beliefs = Beliefs(lambda places: places, (0, at.shape[1]), self.vocab, self.mask_id, self.device)
         if len(live):
-            beliefs = self._whole(canvas.rows(live), at[live], kept and kept.some(live.tolist()))
+            beliefs = self._whole(canvas.rows(live), at[live], cache and cache.some(live.tolist()))
         return beliefs.among(live, len(canvas), int(self.mask_id == 0), self.dtype)
 
-    def _whole(self, canvas: Canvas, at: Columns, kept: Kept | None) -> Beliefs:
-        question = Question(self.inner, canvas, at, kept, len(self.cohort))
+    def _whole(self, canvas: Canvas, at: Columns, cache: CacheView | None) -> Beliefs:
+        question = Question(self.inner, canvas, at, cache, len(self.cohort))
         beliefs = together([self.cohort.asleep(part) for part in question.parts(self.batcher.batch)])
         self.vocab = beliefs.vocab
         return beliefs

@@ -162,7 +162,7 @@ class Observer:
     def _answer(self, decoded: Decoded) -> Completed:
         model, request = self.generation.model, self.request
         output, canvas = self.generation.output(request.prompt, decoded), decoded.canvas
-        row, pad = output.rows[output.chosen], int(canvas.pad[output.chosen])
+        row, pad = output.hypotheses[output.chosen], int(canvas.pad[output.chosen])
         prompt_tokens = sum(token != model.denoiser.mask_id for token in request.prompt.ids)
         text = request.cut(output.text)
         logp = canvas.logp[output.chosen, pad:].tolist()

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Decoder, Denoiser, Kept, Wrapper
+from unmask.core import Beliefs, CacheView, Canvas, Decoder, Denoiser, Wrapper
 from unmask.core.shapes import Columns
 from unmask.decoders.repeat import Repeated
 from unmask.errors import UnmaskError
@@ -99,8 +99,8 @@ class Constrained(Wrapper):
             (): start(model, grammar)
         }  # by the ids of an answer's beginning
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        beliefs = self.inner(canvas, at, kept)
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        beliefs = self.inner(canvas, at, cache)
         allowed: dict[int, Tensor] = {}  # by place
         width, start = at.shape[1], canvas.start
         for row, (tokens, columns) in enumerate(zip(canvas.tokens.tolist(), at.tolist(), strict=True)):

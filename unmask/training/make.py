@@ -59,10 +59,10 @@ def tally(
     right: list[bool] = []
     every: list[list[bool]] = []
     for problem, output in zip(problems, outputs, strict=True):
-        grades = {text: task.grade(problem, text).right for text in {row.text for row in output.rows}}
-        every.append([grades[row.text] for row in output.rows])
+        grades = {text: task.grade(problem, text).right for text in {row.text for row in output.hypotheses}}
+        every.append([grades[row.text] for row in output.hypotheses])
         right.append(grades[output.text])
-    return Tally(right, every, sum(output.cost.rows for output in outputs) / len(problems))
+    return Tally(right, every, sum(output.cost.forward_passes for output in outputs) / len(problems))
 
 
 def draw_curves(history: list[dict[str, Any]], path: Path) -> None:

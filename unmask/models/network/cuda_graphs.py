@@ -80,9 +80,9 @@ class Graphs:
         if self.loaded != (key, version):
             self._load(graph.kv, kv, rows[there])
             self.loaded = (key, version)
-        for kept, given in zip(graph.window, window.rows(there), strict=True):
-            if kept is not None and given is not None:
-                kept.copy_(given)
+        for cache, given in zip(graph.window, window.rows(there), strict=True):
+            if cache is not None and given is not None:
+                cache.copy_(given)
         graph.replay()
         return graph.hidden[:count]
 

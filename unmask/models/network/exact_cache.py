@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Kept, Wrapper
+from unmask.core import Beliefs, CacheView, Canvas, Wrapper
 from unmask.core.shapes import Columns, Float, PerRow
 from unmask.models.network.cuda_graphs import Window
 from unmask.models.network.network import BUCKET, CHUNK, BlockCausal, PackedRows, packed_rows
@@ -72,8 +72,8 @@ class ExactlyCached(Wrapper):
         self.most = 0  # rows of a question so far
         self.mask = network.mask_id.to_bytes(BYTES, sys.byteorder)
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        del kept
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        del cache
         places = self.network.read_at(canvas, at) - canvas.pad[:, None]
         self.most = max(self.most, len(canvas))
         computed = torch.zeros_like(canvas.pad)

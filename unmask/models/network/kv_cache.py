@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, cast, get_args
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser, Kept, Wrapper
+from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import Columns, Float, Int, PerRow
 from unmask.errors import UnmaskError, nearest
 from unmask.models.network.cuda_graphs import Window
@@ -95,17 +95,17 @@ class Cached(Wrapper):
     def refresh(self) -> int:
         return self.cache.refresh or self.context  # no block has more steps than the context has positions
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        if kept is None:
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        if cache is None:
             return self.network(canvas, at)
-        kept = kept.derive("window", lambda kept: replace(kept, window=self._window(canvas, kept.window)))
+        cache = cache.derive("window", lambda cache: replace(cache, window=self._window(canvas, cache.window)))
         at = self.network.read_at(canvas, at)
-        place = torch.searchsorted(kept.window, at.contiguous()).clamp_(max=kept.window.shape[1] - 1)
-        if self.device.type == "cpu" and not torch.equal(kept.window.gather(1, place), at):
+        place = torch.searchsorted(cache.window, at.contiguous()).clamp_(max=cache.window.shape[1] - 1)
+        if self.device.type == "cpu" and not torch.equal(cache.window.gather(1, place), at):
             raise UnmaskError("the model was asked about a column whose keys and values are kept: name a wider span")
-        if kept.memory.content is None:
-            kept.memory.content = Store(self.network)
-        hidden, computed = kept.memory.content.read(canvas, kept)
+        if cache.memory.content is None:
+            cache.memory.content = Store(self.network)
+        hidden, computed = cache.memory.content.read(canvas, cache)
         return self.network.beliefs(take(hidden, place), computed)
 
     def _window(self, canvas: Canvas, columns: Columns) -> Int[Tensor, "row window"]:
@@ -138,33 +138,33 @@ class Store:
         self.network = network
         self.shelves: dict[int, Shelf] = {}  # by width: one on a GPU
 
-    def read(self, canvas: Canvas, kept: Kept) -> tuple[Tensor, PerRow]:
+    def read(self, canvas: Canvas, cache: CacheView) -> tuple[Tensor, PerRow]:
         """Hidden states of the windows (row, at, width), and how many positions were computed for each row."""
-        filled = self._fill(kept) if kept.memory.stale else {}
-        parts = [(bucket, *self._read(bucket, kept, filled)) for bucket in buckets(canvas)]
+        filled = self._fill(cache) if cache.memory.stale else {}
+        parts = [(bucket, *self._read(bucket, cache, filled)) for bucket in buckets(canvas)]
         if len(parts) == 1:
             return parts[0][1:]
         hidden = parts[0][1].new_empty(len(canvas), *parts[0][1].shape[1:])
-        computed = torch.zeros_like(kept.places)
+        computed = torch.zeros_like(cache.places)
         for bucket, part, count in parts:
             hidden[bucket.rows], computed[bucket.rows] = part, count
         return hidden, computed
 
-    def _read(self, bucket: Bucket, kept: Kept, filled: dict[int, Filled]) -> tuple[Tensor, PerRow]:
-        return self.shelves[bucket.width].read(bucket, kept, filled.get(bucket.width))
+    def _read(self, bucket: Bucket, cache: CacheView, filled: dict[int, Filled]) -> tuple[Tensor, PerRow]:
+        return self.shelves[bucket.width].read(bucket, cache, filled.get(bucket.width))
 
-    def _fill(self, kept: Kept) -> dict[int, Filled]:
+    def _fill(self, cache: CacheView) -> dict[int, Filled]:
         """The full forwards of the question's stale places, by width. Looking for them waits for the device."""
-        memory, filled = kept.memory, {}
-        new = sorted({row for row in kept.places.tolist() if row // kept.scale in memory.stale})
+        memory, filled = cache.memory, {}
+        new = sorted({row for row in cache.places.tolist() if row // cache.scale in memory.stale})
         if not new:
             return {}
-        memory.stale -= {row // kept.scale for row in new}
+        memory.stale -= {row // cache.scale for row in new}
         memory.fills += 1
-        rows = torch.tensor(new, device=kept.places.device)
-        for bucket in buckets(kept.snapshot.rows(rows)):
+        rows = torch.tensor(new, device=cache.places.device)
+        for bucket in buckets(cache.snapshot.rows(rows)):
             shelf = self.shelves.setdefault(bucket.width, Shelf(self.network))
-            shelf.grow(memory.places * kept.scale, bucket)
+            shelf.grow(memory.places * cache.scale, bucket)
             filled[bucket.width] = shelf.fill(rows[bucket.rows], bucket)
         return filled
 
@@ -203,19 +203,19 @@ class Shelf:
         self.tokens[rows] = bucket.tokens
         return Filled(rows, torch.cat(hidden))
 
-    def read(self, bucket: Bucket, kept: Kept, filled: Filled | None) -> tuple[Tensor, PerRow]:
-        rows, window = kept.places[bucket.rows], kept.window[bucket.rows]
+    def read(self, bucket: Bucket, cache: CacheView, filled: Filled | None) -> tuple[Tensor, PerRow]:
+        rows, window = cache.places[bucket.rows], cache.window[bucket.rows]
         columns = window + bucket.extra
         anew = 1 + (window[:, 1:] != window[:, :-1]).sum(1)
         self._check(bucket, rows, columns)
         if filled is None:
-            return self._step(bucket, kept, rows, columns, kept.steady), anew
+            return self._step(bucket, cache, rows, columns, cache.steady), anew
         now = torch.isin(rows, filled.rows)
         same = now & (bucket.tokens == self.tokens[rows]).all(1)
         place = torch.searchsorted(filled.rows, rows).clamp_(max=len(filled.rows) - 1)
         hidden = take(filled.hidden[place], columns)
         if len(other := (~same).nonzero()[:, 0]):  # filled before, or written to since it entered
-            hidden[other] = self._step(_some(bucket, other), kept, rows[other], columns[other], steady=False)
+            hidden[other] = self._step(_some(bucket, other), cache, rows[other], columns[other], steady=False)
         length = torch.where(now, bucket.width - bucket.pad, 0)
         return hidden, torch.where(same, length, anew + length)
 
@@ -230,12 +230,12 @@ class Shelf:
                 "enter the block that is written"
             )
 
-    def _step(self, bucket: Bucket, kept: Kept, rows: PerRow, columns: Columns, steady: bool) -> Tensor:
+    def _step(self, bucket: Bucket, cache: CacheView, rows: PerRow, columns: Columns, steady: bool) -> Tensor:
         every = torch.arange(bucket.width, device=rows.device)
         real = every >= bucket.pad[:, None] if bucket.masked else None
         window = Window(bucket.tokens.gather(1, columns), columns - bucket.pad[:, None], columns, real)
         if steady and self.network.graphs.fit(window):
-            version = (kept.memory.number, kept.memory.fills, bucket.width, kept.version)
+            version = (cache.memory.number, cache.memory.fills, bucket.width, cache.version)
             return self.network.graphs(self.kv, rows, window, version)
         size = max(1, CHUNK // columns.shape[1])
         parts = torch.arange(len(rows), device=rows.device).split(size)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Kept
+from unmask.core import Beliefs, CacheView, Canvas
 from unmask.core.shapes import Bool, Columns, Float, Int, PerRow, Tokens
 from unmask.models.network.cuda_graphs import Graphs
 from unmask.models.network.transformer import Transformer
@@ -76,8 +76,8 @@ class Network:
     def dtype(self) -> torch.dtype:
         return torch.float64 if self.module.embed.weight.dtype == torch.float64 else torch.float32
 
-    def __call__(self, canvas: Canvas, at: Columns, kept: Kept | None = None) -> Beliefs:
-        del kept
+    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
+        del cache
         return self.beliefs(self.hidden(canvas, self.read_at(canvas, at)))
 
     def read_at(self, canvas: Canvas, at: Columns) -> Columns:

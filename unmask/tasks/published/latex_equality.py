@@ -60,7 +60,7 @@ class Verifier:
     def _start(self) -> None:
         self.stop()
         self.process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(__file__).with_name("meaning.py"))],
+            [sys.executable, "-P", str(Path(__file__).with_name("math_verify_child.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

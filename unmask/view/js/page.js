@@ -57,8 +57,8 @@ async function startPage() {
   setText(byId("prompt"), prompt);
   byId("prompt").parentNode.open = prompt.length <= SHORT_PROMPT;
   byId("facts").replaceChildren(...runs.flatMap(({ header, end }) => [h("dt", null, header.decoder),
-    h("dd", null, [`model ${header.model}`, `seed ${header.seed}`, `${count(end.cost.rows, "row")} asked`,
-      `${end.cost.distinct} computed`].join(", "))]));
+    h("dd", null, [`model ${header.model}`, `seed ${header.seed}`, `${count(end.cost.forward_passes, "row")} asked`,
+      `${end.cost.computed} computed`].join(", "))]));
   byId("stage").replaceChildren(viewer.element);
   listen(() => viewer);
   const wanted = /^#step=(\d+)$/.exec(location.hash);

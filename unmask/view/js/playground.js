@@ -184,7 +184,7 @@ class Race {
 
   // The tick up to which every unfinished run has come.
   equal() {
-    const open = this.runs.filter((run) => !run.end).map((run) => run.frames.at(-1).rows);
+    const open = this.runs.filter((run) => !run.end).map((run) => run.frames.at(-1).passes);
     const rows = open.length ? Math.min(...open) : Infinity;
     return Math.max(0, lastAtMost(this.viewer.ticks, rows));
   }

@@ -44,10 +44,10 @@ class Run {
     const before = this.frames.at(-1), frame = new Frame(line);
     Object.assign(this.words, line.words);
     if (frame.idle(before)) return; // it waited for other problems of its batch
-    if (line.rows === undefined) {
+    if (line.forward_passes === undefined) {
       this.estimated = true;
       const writing = new Set(line.writes.map((write) => write[0])).size;
-      frame.rows = before.rows + Math.max(1, writing) + (line.branch ? line.branch.parent.length : 0);
+      frame.passes = before.passes + Math.max(1, writing) + (line.branch ? line.branch.parent.length : 0);
     }
     this.tip = frame.applied(this.tip, this);
     this.frames.push(frame);
@@ -74,9 +74,9 @@ class Run {
     this.end = end;
     Object.assign(this.words, end.words);
     const last = this.frames.at(-1);
-    if (this.estimated && last.rows) {
-      const scale = end.cost.rows / last.rows;
-      for (const frame of this.frames) frame.rows = Math.round(frame.rows * scale);
+    if (this.estimated && last.passes) {
+      const scale = end.cost.forward_passes / last.passes;
+      for (const frame of this.frames) frame.passes = Math.round(frame.passes * scale);
     }
     const lineage = [end.chosen];
     for (let number = this.last; number > 0; number--) lineage.push(this.frames[number].source[lineage.at(-1)]);
@@ -94,7 +94,7 @@ class Run {
   }
 
   get spent() {
-    return this.frames.map((frame) => frame.rows);
+    return this.frames.map((frame) => frame.passes);
   }
 
   // The rows after a frame: from the frame before, where that was asked last, else from the nearest one kept whole.
@@ -149,7 +149,7 @@ class Frame {
     this.writes = line.writes;
     this.drafts = line.drafts || [];
     this.score = line.score;
-    this.rows = line.rows; // asked of the network so far
+    this.passes = line.forward_passes; // asked of the network so far
     this.branch = line.branch || null;
     this.remasked = 0;
     this.written = 0;
@@ -160,7 +160,7 @@ class Frame {
   idle(before) {
     const same = (a, b) => a.length === b.length && a.every((value, index) => value === b[index]);
     const still = same(this.source, before.source.map((_, row) => row)) && same(this.score, before.score);
-    const free = this.rows === undefined || this.rows === before.rows;
+    const free = this.passes === undefined || this.passes === before.passes;
     return still && free && !this.writes.length && !this.drafts.length && !this.branch;
   }
 

@@ -42,8 +42,8 @@ function headline(runs) {
 // Its parts: the verdict has a colour.
 function runSentence(run) {
   const last = run.frames.at(-1), grade = gradeOf(run);
-  if (!run.end) return [`${run.label} is writing: step ${last.step}, ${count(last.rows, "row")}.`];
-  const work = `${run.label} ${workSentence(run)} with ${count(run.end.cost.rows, "row")}; its answer `;
+  if (!run.end) return [`${run.label} is writing: step ${last.step}, ${count(last.passes, "row")}.`];
+  const work = `${run.label} ${workSentence(run)} with ${count(run.end.cost.forward_passes, "row")}; its answer `;
   const answer = h("em", null, briefAnswer(run));
   if (!grade) return [`${work}is `, answer, "."];
   const name = grade.right ? "right" : "wrong";

@@ -62,7 +62,7 @@ class Tree {
   }
 
   x(number) {
-    return 8 + this.run.frames[number].rows * this.scale;
+    return 8 + this.run.frames[number].passes * this.scale;
   }
 
   y(thread) {

@@ -181,8 +181,8 @@ class Panel {
     this.confidence.draw(lines, run.last, 1, { unit, ticks: [[0, "0%"], [0.5, "50%"], [1, "100%"]] },
       `Mean and least probability of the tokens written at each step; the least of all is ${percent(least)}.`);
     const top = Math.max(1, this.most), half = Math.round(top / 2);
-    this.cost.draw([{ name: "spent", points: frames.map((frame, number) => [number, frame.rows]) }], run.last, top,
-      { unit, ticks: [[0, "0"], [half, `${half}`], [top, `${top}`]] }, `Rows spent: ${frames.at(-1).rows} in all.`);
+    this.cost.draw([{ name: "spent", points: frames.map((frame, number) => [number, frame.passes]) }], run.last, top,
+      { unit, ticks: [[0, "0"], [half, `${half}`], [top, `${top}`]] }, `Rows spent: ${frames.at(-1).passes} in all.`);
   }
 
   render(number, shade, rows) {
@@ -193,9 +193,9 @@ class Panel {
     this.map.render(number);
     this.confidence.render(number);
     this.cost.render(number);
-    if (!this.search.hidden) this.tree.render(Math.min(rows, this.run.frames.at(-1).rows));
+    if (!this.search.hidden) this.tree.render(Math.min(rows, this.run.frames.at(-1).passes));
     const grade = done ? gradeOf(this.run) : null;
-    const facts = [`${count(frame.rows, "row")} spent`, count(frame.source.length, "text")];
+    const facts = [`${count(frame.passes, "row")} spent`, count(frame.source.length, "text")];
     if (done) facts.push("done");
     this.badge.replaceChildren(facts.join(" · "), ...(grade ? [" · ", verdictOf(grade)] : []));
     this.element.classList.toggle("done", Boolean(done));
