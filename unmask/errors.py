@@ -1,4 +1,4 @@
-"""What goes wrong for a reason the user can mend: one sentence that names the value and the nearest right one."""
+"""Errors a user can fix, and the checks that raise them: what, the constraint, the value, the nearest valid choice."""
 
 import functools
 import inspect
@@ -22,6 +22,32 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {folded[close[0]]!r}?"
     return f"known: {', '.join(options)}" if options else "there is none"
+
+
+def check_at_least(least: float, **values: float | None) -> None:
+    """Refuse values below `least`; None stands for a default and passes. So do the checks below."""
+    for name, value in values.items():
+        if value is not None and not value >= least:
+            raise UnmaskError(f"{name} must be at least {least}, got {value}")
+
+
+def check_above(least: float, **values: float | None) -> None:
+    for name, value in values.items():
+        if value is not None and not value > least:
+            raise UnmaskError(f"{name} must be greater than {least}, got {value}")
+
+
+def check_between(least: float, most: float, **values: float | None) -> None:
+    for name, value in values.items():
+        if value is not None and not least <= value <= most:
+            raise UnmaskError(f"{name} must be between {least} and {most}, got {value}")
+
+
+def check_known(known: Iterable[str], **values: str) -> None:
+    options = list(known)
+    for name, value in values.items():
+        if value not in options:
+            raise UnmaskError(f"unknown {name} {value!r}: {nearest(value, options)}")
 
 
 def keywords_checked(function: Callable[P, T]) -> Callable[P, T]:

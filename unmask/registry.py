@@ -37,7 +37,7 @@ class Registry(Generic[T]):
         def add(cls: Class) -> Class:
             for label in (name, *aliases):
                 if label in self._classes or label in self._aliases:
-                    raise UnmaskError(f"two {self.plural} want the name {label!r}")
+                    raise UnmaskError(f"{self.kind} name {label!r} is already registered")
             self._classes[name] = typing.cast(type[T], cls)
             self._aliases |= dict.fromkeys(aliases, name)
             return cls
@@ -70,6 +70,12 @@ class Registry(Generic[T]):
         if not isinstance(spec, str):
             return dataclasses.replace(spec, **settings) if settings else spec  # type: ignore[type-var]
         return self._build(parse(spec), settings)
+
+    def coerce(self, owner: object, *names: str) -> None:
+        """Replace fields of a frozen dataclass that were given as text by the objects that the text names."""
+        for name in names:
+            if isinstance(given := getattr(owner, name), str):
+                object.__setattr__(owner, name, self.make(given))
 
     def spec(self, value: T) -> str:
         """The text form of an object, every setting written out, unless it was added later and is at its default."""

@@ -8,7 +8,20 @@ import pytest
 import torch
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Frame, Meter, Rows, Session, Wrapper, decode, decoder
+from unmask.core import (
+    Beliefs,
+    CacheView,
+    Canvas,
+    Decoder,
+    Denoiser,
+    Frame,
+    Meter,
+    Rows,
+    Session,
+    Wrapper,
+    decode,
+    decoder,
+)
 from unmask.core.cache import distinct
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
@@ -123,14 +136,9 @@ def test_a_stream_merges_and_counts_like_decode(chain: Denoiser):
 
 
 def test_a_decoder_without_frames_is_refused(chain: Denoiser):
-    class Silent:
-        choice = "score"
-
+    class Silent(Decoder):
         def __call__(self, rows: Rows) -> Iterator[Frame]:
             yield from ()
-
-        def resolved(self, length: int) -> Silent:
-            return self
 
         def max_forward_passes(self, length: int) -> int:
             return 0
@@ -140,14 +148,9 @@ def test_a_decoder_without_frames_is_refused(chain: Denoiser):
 
 
 def test_a_decoder_that_leaves_masks_is_refused(chain: Denoiser):
-    class Lazy:
-        choice = "score"
-
+    class Lazy(Decoder):
         def __call__(self, rows: Rows) -> Iterator[Frame]:
             yield rows.frame(1)
-
-        def resolved(self, length: int) -> Lazy:
-            return self
 
         def max_forward_passes(self, length: int) -> int:
             return 0

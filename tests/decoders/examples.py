@@ -31,7 +31,7 @@ EXAMPLES: dict[str, list[str]] = {
     "left-to-right": ["left-to-right(temperature=1)", "left-to-right(block=4, steps=4)"],
     "order-search": ["order-search", "order-search(beams=2, block=3)", "order-search(beams=4, block=2, score=path)"],
     "token-search": ["token-search", "token-search(beams=2, block=3)", "token-search(beams=9, score=path)"],
-    "vote": ["vote", "vote(n=3, choice=weighted, inner=ots(beams=2, block=3))", "vote(n=2, inner=threshold)"],
+    "vote": ["vote", "vote(n=3, weighted=true, inner=ots(beams=2, block=3))", "vote(n=2, inner=threshold)"],
     "best-of": [
         "best-of(n=3)",
         "best-of(n=2, inner=random(temperature=1.0))",

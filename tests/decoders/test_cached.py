@@ -77,6 +77,7 @@ class Frozen:
         self.kind, self.refresh = cache.keep, cache.refresh or network.context
         self.mask_id, self.context = network.mask_id, network.context
         self.device, self.dtype = network.device, network.dtype
+        self.vocab, self.block_size = network.vocab, None
 
     def __call__(self, canvas: Canvas, at: Tensor, cache: CacheView | None = None) -> Beliefs:
         assert cache is not None

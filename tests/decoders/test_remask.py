@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import unmask
-from unmask.core import Canvas, Frame, Rows, decode
+from unmask.core import Canvas, Decoder, Frame, Rows, decode
 from unmask.models import Model
 from unmask.models.network.kv_cache import cached
 from unmask.policies.draft import sample
@@ -19,10 +19,8 @@ LENGTH = 6
 
 
 @dataclass(frozen=True)
-class WriteTwice:
+class WriteTwice(Decoder):
     """Writes everything at once, masks every other position again, and writes those in the light of the rest."""
-
-    choice = "score"
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         everything = slice(0, rows.length)
@@ -34,9 +32,6 @@ class WriteTwice:
             if step == 1:
                 rows = rows.enter(everything).remask(rows.slots[:, ::2])
                 yield rows.frame(2)
-
-    def resolved(self, length: int) -> WriteTwice:
-        return self
 
     def max_forward_passes(self, length: int) -> int:
         return 2

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from tests.decoders.examples import specs
 from unmask.core import Canvas, Decoded, Denoiser, Rows, Schedule, decode, decoder
-from unmask.core.decoder import fit
 from unmask.errors import UnmaskError
 from unmask.models.checkpoints.random_weights import random_denoiser, random_shape
 from unmask.models.network.cuda_graphs import Graphs
@@ -165,9 +164,9 @@ def test_a_short_first_block_takes_the_steps_that_its_masks_need():
 
 def test_the_models_block_is_a_decoders_default_at_any_depth():
     chosen = decoder.make("vote(n=2, inner=low-confidence(temperature=1))")
-    assert fit(chosen, 4, 8).inner.block == 4  # type: ignore[attr-defined]
-    assert fit(chosen, 4, 3) == chosen
-    assert fit(decoder.make("low-confidence(block=2)"), 4, 8) == decoder.make("low-confidence(block=2)")
+    assert resolve(chosen, 4, 8).inner.block == 4  # type: ignore[attr-defined]
+    assert resolve(chosen, 4, 3).inner.block == 3  # type: ignore[attr-defined]
+    assert resolve(decoder.make("low-confidence(block=2)"), 4, 8).block == 2  # type: ignore[attr-defined]
 
 
 def test_prompts_that_end_at_different_places_of_a_block_cannot_share_a_stream():

@@ -124,7 +124,7 @@ def test_partial_texts_are_ranked_by_a_likelihood(name: str):
 
 def test_a_vote_weighs_by_its_likelihood_and_temperature():
     words = f"n=6, inner={INNER}, likelihood=interleaved(combs=2)"
-    cold, warm = (run(f"vote({words}, choice=weighted, temperature={t})") for t in (1, 4))
+    cold, warm = (run(f"vote({words}, weighted=true, temperature={t})") for t in (1, 4))
     best = run(f"best-of({words})")
     for a, b, ranked in zip(cold, warm, best, strict=True):
         assert [4 * score for score in b.score] == pytest.approx(a.score, abs=1e-9)

@@ -221,7 +221,7 @@ def test_a_run_says_every_default(model: str, out: Path):
         "samples=1, sure=none)"
         for n in (8, 12)
     ] + [
-        f"vote(n=5, inner=low-confidence(block={n}, steps={n // 2}, temperature=0.8), choice=majority)" for n in (8, 12)
+        f"vote(n=5, inner=low-confidence(block={n}, steps={n // 2}, temperature=0.8), weighted=false)" for n in (8, 12)
     ]
     assert spec["tasks"] == ["countdown(level=4, split=test, seed=0)", "mini-gsm(level=2, split=test, seed=0)"]
     assert (spec["seeds"], spec["samples"], spec["limit"], spec["metric"]) == ([0], 1, 1, "ours")

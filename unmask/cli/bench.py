@@ -19,7 +19,6 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.boundary import print_json
 from unmask.cli.options import repeatable
-from unmask.core import block_size
 from unmask.errors import UnmaskError
 from unmask.models.devices import choose_device
 from unmask.report import formats
@@ -90,7 +89,7 @@ def bench(
         _measure_serving(serve, subject, plan, out, note, json)
         return
     if not only:
-        plan = replace(plan, contenders=fitting(contenders, block_size(subject.denoiser) is not None))
+        plan = replace(plan, contenders=fitting(contenders, subject.denoiser.block_size is not None))
     results = BenchmarkRun(plan, subject, partial(_show, time.monotonic()), partial(_save, out), note).run()
     if plot is not None:
         figures.keep(display.draw(results, kind), plot)

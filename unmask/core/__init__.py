@@ -4,7 +4,7 @@ from unmask.core.beliefs import Beliefs
 from unmask.core.cache import CacheView
 from unmask.core.canvas import Canvas
 from unmask.core.decoder import Branch, Decoder, Frame, decoder
-from unmask.core.denoiser import Cost, Denoiser, Meter, Wrapper, block_size
+from unmask.core.denoiser import Cost, Denoiser, Meter, Wrapper
 from unmask.core.noise import Noise, reseed
 from unmask.core.rows import Rows
 from unmask.core.schedule import Schedule, Step
@@ -29,7 +29,6 @@ __all__ = [
     "Step",
     "Watch",
     "Wrapper",
-    "block_size",
     "decode",
     "decoder",
     "reseed",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
@@ -15,8 +16,6 @@ from unmask.registry import Registry
 
 if TYPE_CHECKING:
     from unmask.core.rows import Rows
-
-Self = TypeVar("Self", bound="Decoder")
 
 
 @dataclass(frozen=True)
@@ -61,31 +60,51 @@ class Frame:
         return Frame(self.canvas.rows(index), self.score[index], self.step, group=group)
 
 
-@runtime_checkable
-class Decoder(Protocol):
-    """A frozen dataclass. `choice` names how the answer is chosen among the final rows."""
+class Decoder(ABC):
+    """The base of all decoders. A decoder is a frozen dataclass whose fields are its settings.
+
+    Everything that streaming, batching, stopping and reporting need to know about a decoder is stated here, so that a
+    decoder of another package is treated like ours. The defaults claim nothing and are always safe.
+    """
+
+    single_path: ClassVar[bool] = False  # it has one row per problem from beginning to end
+    commits_only: ClassVar[bool] = False  # a written token is neither masked again nor replaced
+    ends_together: ClassVar[bool] = False  # all problems of a batch end at the same step
+    announces_ends: ClassVar[bool] = False  # its frames say in `ended` which problems end before others
+
+    @abstractmethod
+    def __call__(self, rows: Rows) -> Iterator[Frame]:
+        """Yield a frame per step. It is given one row per problem, all equally long, and ends when none has masks."""
+
+    @abstractmethod
+    def max_forward_passes(self, length: int) -> int:
+        """Return an upper bound of the forward passes for one problem with `length` masks."""
+
+    def resolved(self, length: int) -> Decoder:
+        """Return the decoder with every default that depends on the number of masks written out, or refuse it."""
+        return self
 
     @property
-    def choice(self) -> str: ...
+    def choice(self) -> str:
+        """How the answer is chosen among the final rows: `score`, `majority` or `weighted`."""
+        return "score"
 
-    def __call__(self, rows: Rows) -> Iterator[Frame]:
-        """One row per problem in, all of them equally long; frames out, until no row has masks."""
-        ...
-
-    def resolved(self: Self, length: int) -> Self:
-        """The same decoder with every default that depends on the number of masks written out, or a refusal."""
-        ...
-
-    def max_forward_passes(self, length: int) -> int:
-        """Rows it will ask of the network for one problem; the most, where that depends on the text."""
-        ...
+    @property
+    def writer(self) -> Decoder:
+        """The decoder that writes the rows: itself, or the one that it samples from."""
+        return self
 
 
 decoder: Registry[Decoder] = Registry("decoder")
 
 
-def fit(chosen: Decoder, block: int | None, length: int) -> Decoder:
-    """With the blocks of a block-causal model wherever the decoder, or one inside it, leaves `block` open."""
+def resolve(chosen: Decoder, block: int | None, length: int) -> Decoder:
+    """Write out every default of a decoder for a model with blocks of `block` (None: none) and `length` masks."""
+    return _with_block(chosen, block, length).resolved(length)
+
+
+def _with_block(chosen: Decoder, block: int | None, length: int) -> Decoder:
+    """Set the block size of a block-causal model wherever the decoder, or one inside it, leaves `block` open."""
     if block is None or not is_dataclass(chosen):
         return chosen
     changes: dict[str, object] = {}
@@ -94,5 +113,5 @@ def fit(chosen: Decoder, block: int | None, length: int) -> Decoder:
         if name == "block" and value is None and block <= length:
             changes[name] = block
         elif isinstance(value, Decoder):
-            changes[name] = fit(value, block, length)
+            changes[name] = _with_block(value, block, length)
     return replace(chosen, **changes) if changes else chosen

@@ -34,6 +34,16 @@ class Denoiser(Protocol):
         ...
 
     @property
+    def vocab(self) -> int:
+        """The number of tokens that it has logits for."""
+        ...
+
+    @property
+    def block_size(self) -> int | None:
+        """Positions per block of a block-causal model; None where all positions see all others."""
+        ...
+
+    @property
     def refresh(self) -> int | None:
         """Steps for which what it keeps of a row is good; None where it keeps nothing."""
         ...
@@ -70,13 +80,12 @@ class Wrapper:
         return self.inner.refresh
 
     @property
+    def vocab(self) -> int:
+        return self.inner.vocab
+
+    @property
     def block_size(self) -> int | None:
-        return block_size(self.inner)
-
-
-def block_size(denoiser: Denoiser) -> int | None:
-    """Positions per block of a block-causal model, which says so in `block_size`; None where all positions see all."""
-    return getattr(denoiser, "block_size", None)
+        return self.inner.block_size
 
 
 FEW = 8  # rows up to which a step with a cache takes as long as one row: the weights have to be read either way

@@ -12,7 +12,7 @@ from unmask.core.beliefs import Beliefs
 from unmask.core.cache import CacheStore, CacheView, distinct
 from unmask.core.canvas import Canvas
 from unmask.core.decoder import Branch, Frame
-from unmask.core.denoiser import Denoiser, block_size
+from unmask.core.denoiser import Denoiser
 from unmask.core.noise import Noise, Purpose
 from unmask.core.schedule import Schedule
 from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, PerRow, Score, Steps, Tokens
@@ -34,10 +34,10 @@ class Rows:
 
     @classmethod
     def start(cls, canvas: Canvas, model: Denoiser, seed: int | Sequence[int] = 0) -> Rows:
-        leads = set(leads_of(canvas, block_size(model)))
+        leads = set(leads_of(canvas, model.block_size))
         if len(leads) > 1:
             raise UnmaskError(
-                f"these prompts end at different places of the model's blocks of {block_size(model)}: "
+                f"these prompts end at different places of the model's blocks of {model.block_size}: "
                 "decode them one by one"
             )
         return cls(canvas, Noise.of(canvas, seed), canvas.slots, canvas.problem, model, lead=leads.pop())
@@ -69,7 +69,7 @@ class Rows:
 
     def plan(self, block: int | None = None, steps: int | None = None) -> Schedule:
         """Blocks and quotas. Those of a block-causal model are counted from position 0, as its own blocks are."""
-        size = block_size(self.model)
+        size = self.model.block_size
         if size is None or self.lead is None:
             return Schedule.plan(self.length, block, steps)
         block = size if block is None or (block >= self.length and block < size) else block
@@ -77,7 +77,7 @@ class Rows:
 
     def beyond(self, span: slice) -> slice:
         """The slots after a span that what is inside it can depend on."""
-        size = block_size(self.model)
+        size = self.model.block_size
         if size is None or self.lead is None:
             return slice(span.stop, self.length)
         return slice(span.stop, min(self.length, -(-(self.lead + span.stop) // size) * size - self.lead))

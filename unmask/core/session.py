@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from unmask.core.canvas import Canvas
-from unmask.core.decoder import Decoder, Frame, fit
-from unmask.core.denoiser import Cost, Denoiser, Listener, Meter, block_size
+from unmask.core.decoder import Decoder, Frame, resolve
+from unmask.core.denoiser import Cost, Denoiser, Listener, Meter
 from unmask.core.rows import Rows, leads_of
 from unmask.errors import UnmaskError
 
@@ -52,7 +52,7 @@ class Session:
         self.listener = Listener(self.model) if listen else None
         with torch.inference_mode():
             self.rows = Rows.start(self.canvas, self.listener or self.model, seed)
-        self.decoder = fit(decoder, block_size(denoiser), self.rows.length).resolved(self.rows.length)
+        self.decoder = resolve(decoder, denoiser.block_size, self.rows.length)
         self.frame: Frame | None = None
 
     def __iter__(self) -> Iterator[Frame]:
@@ -116,7 +116,7 @@ def decode(
     `listen` has the frames tell what was asked for them.
     """
     results: dict[int, Decoded] = {}
-    for numbers in _alike(canvas, block_size(denoiser)):
+    for numbers in _alike(canvas, denoiser.block_size):
         group = torch.tensor(numbers, device=canvas.tokens.device)
         session = Session(decoder, denoiser, canvas.rows(group), seed, adapt, listen)
         for frame in session:

@@ -4,15 +4,12 @@ from unmask.decoders.adaptive import Adaptive, Threshold
 from unmask.decoders.dream import Dream
 from unmask.decoders.order_or_token_search import OrderSearch, TokenSearch
 from unmask.decoders.order_token_search import OrderTokenSearch
-from unmask.decoders.path import Entropy, LeftToRight, LowConfidence, Margin, Random, SinglePath
+from unmask.decoders.path import Entropy, LeftToRight, LowConfidence, Margin, Random
 from unmask.decoders.repair import Repair
 from unmask.decoders.repeat import BestOf, Vote
 from unmask.decoders.search import BestFirstSearch
 
-SINGLE_PATHS = (SinglePath, Adaptive, Threshold, Dream)  # one row per problem, and what it has written stays
-
 __all__ = [
-    "SINGLE_PATHS",
     "Adaptive",
     "BestFirstSearch",
     "BestOf",

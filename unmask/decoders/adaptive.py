@@ -11,10 +11,10 @@ from typing import Literal, get_args
 
 import torch
 
-from unmask.core import Frame, Rows, Schedule, decoder
+from unmask.core import Decoder, Frame, Rows, Schedule, decoder
 from unmask.core.shapes import AtBool, AtFloat, PerRow
-from unmask.decoders.path import check_sure, check_temperature
-from unmask.errors import UnmaskError, nearest
+from unmask.decoders.path import check_temperature
+from unmask.errors import check_at_least, check_between, check_known
 from unmask.policies.draft import Draft, confidence, entropy, sample, top
 
 Rule = Literal["confidence", "factor", "entropy"]
@@ -22,22 +22,21 @@ Rule = Literal["confidence", "factor", "entropy"]
 
 @decoder("adaptive")
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(Decoder):
     sure: float = 0.98  # rule confidence: write drafts of at least this probability
-    rule: Literal["confidence", "factor", "entropy"] = "confidence"  # what is written beyond the surest position
+    rule: Rule = "confidence"  # what is written beyond the surest position
     factor: float = 1.0  # rule factor: write n drafts while (n + 1)(1 − p) of the least sure one is below this
     budget: float = 0.1  # rule entropy: write in order of entropy while its sum, in nats, is at most this
     temperature: float = 0.0  # 0 takes the likeliest token
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
 
+    single_path = commits_only = announces_ends = True
+
     def __post_init__(self) -> None:
-        check_sure(self.sure)
+        check_between(0, 1, sure=self.sure)
         check_temperature(self.temperature)
-        if self.rule not in get_args(Rule):
-            raise UnmaskError(f"unknown rule {self.rule!r}: {nearest(self.rule, get_args(Rule))}")
-        for name in ("factor", "budget"):
-            if not getattr(self, name) >= 0:
-                raise UnmaskError(f"{name}={getattr(self, name)} does not work: choose 0 or more")
+        check_known(get_args(Rule), rule=self.rule)
+        check_at_least(0, factor=self.factor, budget=self.budget)
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         going = rows.unfinished
@@ -75,10 +74,6 @@ class Adaptive:
             within = (-ranked).cumsum(1) <= self.budget
         return (within & masked.gather(1, place)).sum(1, keepdim=True).clamp(min=1)
 
-    @property
-    def choice(self) -> str:
-        return "score"
-
     def resolved(self, length: int) -> Adaptive:
         return replace(self, block=Schedule.plan(length, self.block).block)
 
@@ -89,19 +84,17 @@ class Adaptive:
 
 @decoder("threshold", "confidence-threshold")
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(Decoder):
     sure: float = 0.9  # a position whose likeliest token has at least this probability is written at once
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
 
+    single_path = commits_only = announces_ends = True
+
     def __post_init__(self) -> None:
-        check_sure(self.sure)
+        check_between(0, 1, sure=self.sure)
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         return Adaptive(sure=self.sure, block=self.block)(rows)
-
-    @property
-    def choice(self) -> str:
-        return "score"
 
     def resolved(self, length: int) -> Threshold:
         return replace(self, block=Schedule.plan(length, self.block).block)

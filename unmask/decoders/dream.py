@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unmask.core import Frame, Rows, decoder
+from unmask.core import Decoder, Frame, Rows, decoder
 from unmask.core.shapes import AtBool, AtFloat
 from unmask.decoders.path import check_temperature
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, check_above, check_at_least, check_between, check_known
 from unmask.policies.draft import Draft, entropy, margin, top
 
 ALGORITHMS = ("origin", "maskgit_plus", "topk_margin", "entropy")
@@ -23,7 +23,7 @@ ALGORITHMS = ("origin", "maskgit_plus", "topk_margin", "entropy")
 
 @decoder("dream")
 @dataclass(frozen=True)
-class Dream:
+class Dream(Decoder):
     """Dream's `diffusion_generate`: write by probability, margin or entropy, or in random order, without blocks."""
 
     alg: str = "maskgit_plus"  # origin (random order), maskgit_plus (probability), topk_margin or entropy
@@ -34,19 +34,17 @@ class Dream:
     alg_temp: float = 0.0  # positions are drawn by softmax(confidence / alg_temp); 0 takes the surest
     eps: float = 1e-3  # the last time
 
+    single_path = commits_only = ends_together = True
+
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
-        if self.alg not in ALGORITHMS:
-            raise UnmaskError(f"unknown alg {self.alg!r}: {nearest(self.alg, ALGORITHMS)}")
-        if not 0 < self.top_p <= 1:
-            raise UnmaskError(f"top_p={self.top_p} does not work: choose above 0, up to 1")
-        if not self.alg_temp >= 0:
-            raise UnmaskError(f"alg_temp={self.alg_temp} does not work: choose 0 or more")
-        if not 0 < self.eps < 1:
-            raise UnmaskError(f"eps={self.eps} does not work: choose between 0 and 1")
-        for name, value, least in (("steps", self.steps, 1), ("top_k", self.top_k, 0)):
-            if value is not None and value < least:
-                raise UnmaskError(f"{name}={value} does not work: choose {least} or more")
+        check_known(ALGORITHMS, alg=self.alg)
+        check_above(0, top_p=self.top_p, eps=self.eps)
+        check_between(0, 1, top_p=self.top_p, eps=self.eps)
+        check_at_least(0, alg_temp=self.alg_temp, top_k=self.top_k)
+        check_at_least(1, steps=self.steps)
+        if self.eps == 1:
+            raise UnmaskError("eps must be less than 1, got 1.0")
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         left, shares = rows.length, self._shares(rows.length)
@@ -95,10 +93,6 @@ class Dream:
         if 0 < self.top_k < logits.shape[1]:
             logits = logits.masked_fill(logits < logits.topk(self.top_k, dim=1).values[:, -1:], -torch.inf)
         return logits
-
-    @property
-    def choice(self) -> str:
-        return "score"
 
     def resolved(self, length: int) -> Dream:
         return replace(self, steps=self.steps or length)

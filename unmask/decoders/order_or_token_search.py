@@ -5,22 +5,20 @@ Both cases start from one row: K identical ones would remain identical. A case s
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Frame, Rows, Schedule, Step, decoder
+from unmask.core import Beliefs, Decoder, Frame, Rows, Schedule, Step, decoder
 from unmask.core.cache import distinct
 from unmask.core.shapes import AtBool, AtFloat, Bool, Float, Int, PerRow
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import check_at_least, check_known
 from unmask.policies.likelihood import Likelihood, likelihood, predict_slots
 from unmask.registry import ADDED
-
-Case = TypeVar("Case", bound="VisibleSearch")
 
 
 class Proposals(NamedTuple):
@@ -43,21 +41,20 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class VisibleSearch(ABC):
-    """Abstract: a case adds `propose`."""
+class VisibleSearch(Decoder):
+    """The base of searches that rank partial texts; a subclass says in `propose` which writes a row tries."""
 
     beams: int = 3  # K: rows that live on, and writes each proposes
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     score: Literal["visible", "path"] = "visible"  # log p of what is written: in a pass over it, or when it was written
     likelihood: Likelihood | None = field(default=None, metadata={ADDED: True})  # score what is written by it instead
 
+    commits_only = ends_together = True
+
     def __post_init__(self) -> None:
-        if self.likelihood is not None:
-            object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
-        if self.beams < 1:
-            raise UnmaskError(f"beams={self.beams} does not work: choose 1 or more")
-        if self.score not in ("visible", "path"):
-            raise UnmaskError(f"unknown score {self.score!r}: {nearest(self.score, ('visible', 'path'))}")
+        likelihood.coerce(self, "likelihood")
+        check_at_least(1, beams=self.beams)
+        check_known(("visible", "path"), score=self.score)
 
     @abstractmethod
     def propose(self, beliefs: Beliefs, masked: AtBool) -> Proposals:
@@ -82,11 +79,7 @@ class VisibleSearch(ABC):
                 rows = rows.enter(following.span)
                 beliefs = self._ask(rows, following)
 
-    @property
-    def choice(self) -> str:
-        return "score"
-
-    def resolved(self: Case, length: int) -> Case:
+    def resolved(self, length: int) -> VisibleSearch:
         return replace(self, block=Schedule.plan(length, self.block, steps=length).block)
 
     def max_forward_passes(self, length: int) -> int:

@@ -16,9 +16,9 @@ from typing import Literal
 
 import torch
 
-from unmask.core import Frame, Rows, Schedule, Step, decoder
-from unmask.decoders.path import check_sure, check_temperature
-from unmask.errors import UnmaskError
+from unmask.core import Decoder, Frame, Rows, Schedule, Step, decoder
+from unmask.decoders.path import check_temperature
+from unmask.errors import UnmaskError, check_at_least, check_between
 from unmask.policies.draft import branch, redraw, sample, top
 from unmask.policies.likelihood import Block, Likelihood, likelihood, score_blocks
 from unmask.registry import ADDED
@@ -26,31 +26,28 @@ from unmask.registry import ADDED
 
 @decoder("order-token-search", "ots")
 @dataclass(frozen=True)
-class OrderTokenSearch:
+class OrderTokenSearch(Decoder):
     beams: int = 4  # K: rows that live on, and completions each draws at a search
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     steps: int | None = None  # in all; half the masks, or all of them for block 1
     temperature: float = 0.4  # of the draws; 0 takes the likeliest token
-    interval: int | None = None  # N: search at every N-th step, and, unless a block has fewer, at the last of each
+    interval: int | None = None  # N: search every N steps, and at the last step of each block that has at least N
     likelihood: Likelihood = field(default_factory=Block)  # what is hidden and predicted again to score a candidate
     samples: int = 1  # M: completions over which a candidate's score is averaged
     sure: float | None = None  # approximate: also write draws of at least this probability
     draws: int | None = field(default=None, metadata={ADDED: True})  # completions of each beam, where not K
     distinct: bool = field(default=False, metadata={ADDED: True})  # of equal candidates only one may live on
-
     answer: Literal["score", "majority"] = field(default="score", metadata={ADDED: True})  # how a final beam is chosen
 
+    commits_only = ends_together = True
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
+        likelihood.coerce(self, "likelihood")
         check_temperature(self.temperature)
-        if self.sure is not None:
-            check_sure(self.sure)
-            if self.interval is not None:
-                raise UnmaskError("sure skips steps that interval counts: choose one of them")
-        for name in ("beams", "samples", "interval", "draws"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UnmaskError(f"{name}={value} does not work: choose 1 or more")
+        check_at_least(1, beams=self.beams, samples=self.samples, interval=self.interval, draws=self.draws)
+        check_between(0, 1, sure=self.sure)
+        if self.sure is not None and self.interval is not None:
+            raise UnmaskError("sure and interval exclude each other: sure skips steps that interval counts")
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         schedule = rows.plan(self.block, self.steps)
@@ -63,9 +60,7 @@ class OrderTokenSearch:
                 yield frame
             elif self.sure is None:  # 22
                 draft = sample(rows, rows.open(step.span, step.open), step.number, self.temperature)  # 4, 23-25
-                rows = draft.write(
-                    top(draft.logp, draft.masked, step.quota)
-                )  # 26: transfer_tokens, by untempered log p
+                rows = draft.write(top(draft.logp, draft.masked, step.quota))  # 26: transfer_tokens
                 yield rows.frame(step.number)
             elif len(waiting := self._unready(rows, step, schedule)):
                 rows = rows.put(waiting, self._write_sure(rows.only(waiting), step, schedule, self.sure))

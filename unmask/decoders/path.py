@@ -7,25 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
-from unmask.core import Frame, Rows, Schedule, decoder
-from unmask.errors import UnmaskError
+from unmask.core import Decoder, Frame, Rows, Schedule, decoder
+from unmask.errors import UnmaskError, check_at_least
 from unmask.policies import draft as order
 from unmask.policies.draft import Order, sample, top
 
-Case = TypeVar("Case", bound="SinglePath")
-
 
 @dataclass(frozen=True)
-class SinglePath:
-    """Abstract: a case adds its `order`."""
+class SinglePath(Decoder):
+    """The base of decoders that differ only in their `order`."""
 
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     steps: int | None = None  # in all; half the masks, or all of them for block 1
     temperature: float = 0.0  # 0 takes the likeliest token
 
     order: ClassVar[Order]
+    single_path = commits_only = ends_together = True
 
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
@@ -37,11 +36,7 @@ class SinglePath:
             rows = draft.write(top(type(self).order(draft), draft.masked, step.quota))
             yield rows.frame(step.number)
 
-    @property
-    def choice(self) -> str:
-        return "score"
-
-    def resolved(self: Case, length: int) -> Case:
+    def resolved(self, length: int) -> SinglePath:
         schedule = Schedule.plan(length, self.block, self.steps)
         return replace(self, block=schedule.block, steps=schedule.steps)
 
@@ -92,10 +87,6 @@ class LeftToRight(SinglePath):
 
 
 def check_temperature(temperature: float) -> None:
-    if not temperature >= 0 or temperature == float("inf"):
-        raise UnmaskError(f"temperature={temperature} does not work: choose 0 or more")
-
-
-def check_sure(sure: float) -> None:
-    if not 0 <= sure <= 1:
-        raise UnmaskError(f"sure={sure} is not a probability: choose 0 to 1")
+    check_at_least(0, temperature=temperature)
+    if temperature == float("inf"):
+        raise UnmaskError("temperature must be finite, got inf")

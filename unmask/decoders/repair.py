@@ -16,27 +16,25 @@ import torch
 from unmask.core import Decoder, Frame, Rows, decoder
 from unmask.core.shapes import AtFloat, PerRow
 from unmask.decoders.adaptive import Adaptive
-from unmask.decoders.repeat import Repeated
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_above, check_at_least, check_between
 from unmask.policies.likelihood import Interleaved, Likelihood, likelihood, predict_slots
 
 
 @decoder("repair")
 @dataclass(frozen=True)
-class Repair:
+class Repair(Decoder):
     inner: Decoder = field(default_factory=Adaptive)  # what writes the text; its best row is repaired
     rounds: int = 2  # at most
     share: float = 0.25  # of the positions, masked in each round
     likelihood: Likelihood = field(default_factory=Interleaved)  # what judges positions and texts
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
-        if isinstance(self.inner, Repeated) or self.inner.choice != "score":
+        likelihood.coerce(self, "likelihood")
+        check_at_least(1, rounds=self.rounds)
+        check_above(0, share=self.share)
+        check_between(0, 1, share=self.share)
+        if self.inner.choice != "score" or self.inner.writer is not self.inner:
             raise UnmaskError("repair works on one text: write best-of(inner=repair) to repair every sample")
-        if self.rounds < 1:
-            raise UnmaskError(f"rounds={self.rounds} does not work: choose 1 or more")
-        if not 0 < self.share <= 1:
-            raise UnmaskError(f"share={self.share} does not work: choose more than 0 and at most 1")
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         frame = None
@@ -74,10 +72,6 @@ class Repair:
 
     def _masks(self, length: int) -> int:
         return ceil(self.share * length)
-
-    @property
-    def choice(self) -> str:
-        return "score"
 
     def resolved(self, length: int) -> Repair:
         return replace(self, inner=self.inner.resolved(length))

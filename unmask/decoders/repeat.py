@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar
 
 import torch
 
 from unmask.core import Decoder, Frame, Rows, decoder
 from unmask.core.rows import first_of_each
 from unmask.core.shapes import PerRow, Score
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, check_above, check_at_least
 from unmask.policies.likelihood import Likelihood, likelihood, predict_slots
 from unmask.registry import ADDED
-
-Case = TypeVar("Case", bound="Repeated")
 
 
 def _default_inner() -> Decoder:
@@ -24,8 +21,8 @@ def _default_inner() -> Decoder:
 
 
 @dataclass(frozen=True)
-class Repeated(ABC):
-    """Abstract: a case says how the answer is chosen."""
+class Repeated(Decoder):
+    """The base of decoders that sample another one; a subclass says how the answer is chosen."""
 
     n: int = 5  # samples; the i-th is what a run under reseed(seed, i) gives
     inner: Decoder = field(default_factory=_default_inner)  # what is sampled
@@ -35,12 +32,10 @@ class Repeated(ABC):
     ranked: ClassVar[bool]  # whether the final rows are sorted by score, or stay in the order of their samples
 
     def __post_init__(self) -> None:
-        if self.likelihood is not None:
-            object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
-        if self.n < 1:
-            raise UnmaskError(f"n={self.n} does not work: choose 1 or more")
+        likelihood.coerce(self, "likelihood")
+        check_at_least(1, n=self.n)
         if self.inner.choice != "score":
-            raise UnmaskError("the inner decoder must choose by score: nested votes are not supported")
+            raise UnmaskError(f"inner must choose by score, got {decoder.name(self.inner)!r}: votes cannot be nested")
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         """Frames of all samples together. At the end each sample keeps its best row."""
@@ -66,7 +61,11 @@ class Repeated(ABC):
             return last.score[best]
         return predict_slots(replace(samples, canvas=last.canvas.rows(best)), self.likelihood).sum(1)
 
-    def resolved(self: Case, length: int) -> Case:
+    @property
+    def writer(self) -> Decoder:
+        return self.inner.writer
+
+    def resolved(self, length: int) -> Repeated:
         return replace(self, inner=self.inner.resolved(length))
 
     def max_forward_passes(self, length: int) -> int:
@@ -81,27 +80,24 @@ class BestOf(Repeated):
 
     ranked = True
 
-    @property
-    def choice(self) -> str:
-        return "score"
-
 
 @decoder("vote")
 @dataclass(frozen=True)
 class Vote(Repeated):
     """Sample n times and take the commonest answer (self-consistency, arXiv 2203.11171)."""
 
-    choice: Literal["majority", "weighted"] = "majority"  # weighted: by exp of each sample's score
-    temperature: float = field(default=1.0, metadata={ADDED: True})  # weighted: of the scores; higher counts heads
+    weighted: bool = False  # weigh each sample by exp(score / temperature) instead of counting one vote each
+    temperature: float = field(default=1.0, metadata={ADDED: True})  # weighted: high values approach one vote each
 
     ranked = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.choice not in ("majority", "weighted"):
-            raise UnmaskError(f"choice={self.choice!r} is not a vote: {nearest(self.choice, ('majority', 'weighted'))}")
-        if not self.temperature > 0:
-            raise UnmaskError(f"temperature={self.temperature} does not work: choose more than 0")
+        check_above(0, temperature=self.temperature)
+
+    @property
+    def choice(self) -> str:
+        return "weighted" if self.weighted else "majority"
 
     def weight(self, samples: Rows, last: Frame, best: PerRow) -> Score:
         return super().weight(samples, last, best) / self.temperature

@@ -18,12 +18,10 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from unmask.core import Frame, Rows, Schedule, decoder
+from unmask.core import Decoder, Frame, Rows, Schedule, decoder
 from unmask.core.rows import first_of_each
 from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Int, PerRow, Score
-from unmask.decoders.order_token_search import OrderTokenSearch
-from unmask.decoders.path import check_sure
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_above, check_at_least, check_between
 from unmask.policies.draft import Draft, top
 from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
 
@@ -105,32 +103,27 @@ HURRY = 1.25  # a step writes at least masks / rows left ** HURRY: few at first,
 
 @decoder("search")
 @dataclass(frozen=True)
-class BestFirstSearch:
-    budget: int | None = None  # rows per problem, never exceeded; by default what ots with 4 beams asks for
-    seconds: float | None = None  # a second limit, for the whole batch
+class BestFirstSearch(Decoder):
+    budget: int | None = None  # forward passes per problem, never exceeded; by default those of ots with 4 beams
+    seconds: float | None = None  # time limit for the whole batch
     width: int = 4  # texts of a problem that are written at the same time, and final rows
     sure: float = 0.99  # write what is at least this likely; a text predicted again with this probability is certain
     plausible: float = 0.1  # least probability of a second choice, relative to the first
     block: int | None = None  # masks per block; 64, or all of them when there are fewer
     likelihood: Likelihood = field(default_factory=Sum)  # what scores the texts
 
+    announces_ends = True
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "likelihood", likelihood.make(self.likelihood))
-        check_sure(self.sure)
-        for name in ("budget", "width", "block"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise UnmaskError(f"{name}={value} does not work: choose 1 or more")
-        if self.seconds is not None and not self.seconds > 0:
-            raise UnmaskError(f"seconds={self.seconds} does not work: choose more than 0")
-        if not 0 < self.plausible <= 1:
-            raise UnmaskError(f"plausible={self.plausible} does not work: choose more than 0 and at most 1")
+        likelihood.coerce(self, "likelihood")
+        check_between(0, 1, sure=self.sure, plausible=self.plausible)
+        check_at_least(1, budget=self.budget, width=self.width, block=self.block)
+        check_above(0, seconds=self.seconds, plausible=self.plausible)
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
-        self._check_blocks(rows.plan(self._block(rows.length)))
-        limit, forwards = (
-            Limit(self.max_forward_passes(rows.length), self.seconds, rows.group),
-            self._forwards(rows.length),
-        )
+        budget, block = self._sizes(rows.length)
+        self._check_blocks(budget, rows.plan(block))
+        limit, forwards = Limit(budget, self.seconds, rows.group), self._forwards(rows.length)
         problem, _ = rows.children(1)
         texts = blank = Texts.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
         for texts in self._write(blank, limit.left, limit):
@@ -168,7 +161,8 @@ class BestFirstSearch:
 
     def _write(self, texts: Texts, allowed: PerRow, limit: Limit) -> Iterator[Texts]:
         """Greedy adaptive paths, each of which ends within its allowed rows. Those of a late batch end at once."""
-        size, allowed, step = texts.rows.plan(self._block(texts.rows.length)).block, allowed.clone(), texts.step.amax(1)
+        _, block = self._sizes(texts.rows.length)
+        size, allowed, step = texts.rows.plan(block).block, allowed.clone(), texts.step.amax(1)
         texts = replace(texts, rows=texts.rows.advance(size)[0])  # all together: a deviation may have nothing to write
         while len(index := texts.rows.unfinished):
             limit.spend(texts.problem[index])
@@ -251,26 +245,23 @@ class BestFirstSearch:
     def _forwards(self, length: int) -> int:
         return self.likelihood.forwards(slice(0, length))
 
-    def _block(self, length: int) -> int:
-        """64, or more where the budget would not give every block a row."""
-        return min(max(64, -(-length // self.max_forward_passes(length))), length) if self.block is None else self.block
-
-    @property
-    def choice(self) -> str:
-        return "score"
+    def _sizes(self, length: int) -> tuple[int, int]:
+        """Budget and block size for `length` masks. The default block gives every block at least one forward pass."""
+        schedule = Schedule.plan(length)
+        budget = 4 * schedule.steps + 16 * schedule.blocks if self.budget is None else self.budget
+        return budget, min(max(64, -(-length // budget)), length) if self.block is None else self.block
 
     def resolved(self, length: int) -> BestFirstSearch:
-        schedule = Schedule.plan(length, self._block(length))
-        self._check_blocks(schedule)
-        return replace(self, budget=self.max_forward_passes(length), block=schedule.block)
+        budget, block = self._sizes(length)
+        self._check_blocks(budget, Schedule.plan(length, block))
+        return replace(self, budget=budget, block=block)
 
-    def _check_blocks(self, schedule: Schedule) -> None:
-        if self.max_forward_passes(schedule.length) < schedule.blocks:
+    def _check_blocks(self, budget: int, schedule: Schedule) -> None:
+        if budget < schedule.blocks:
             raise UnmaskError(
-                f"budget={self.budget} does not reach for {schedule.length} masks in blocks of {schedule.block}: "
-                f"choose {schedule.blocks} or more, or a larger block"
+                f"budget must be at least {schedule.blocks} for {schedule.length} masks in blocks of {schedule.block}, "
+                f"got {budget}: raise it or use a larger block"
             )
 
     def max_forward_passes(self, length: int) -> int:
-        """At most."""
-        return OrderTokenSearch(beams=4).max_forward_passes(length) if self.budget is None else self.budget
+        return self._sizes(length)[0]

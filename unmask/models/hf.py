@@ -61,7 +61,7 @@ def wrap(
 class LoadedModule:
     """A denoiser around a module that is only called, never looked into."""
 
-    refresh = None
+    refresh = block_size = None
 
     def __init__(self, module: Callable[..., Any], mask_id: int, context: int, shifted: bool = False):
         self.module, self.mask_id, self.context, self.shifted = module, mask_id, context, shifted

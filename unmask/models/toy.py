@@ -55,7 +55,7 @@ class Exact(ABC):
     """A denoiser with known conditionals: subclasses give p(token at each column | visible tokens)."""
 
     dtype = torch.float64
-    refresh = None
+    refresh = block_size = None
 
     def __init__(self, letters: int, context: int, seed: int, device: torch.device):
         self.letters, self.mask_id, self.context = letters, letters, context

@@ -111,14 +111,11 @@ class EarlyEnd(Wrapper):
         super().__init__(inner)
         self.eos = torch.tensor(sorted(eos), device=inner.device)
         self.ended = ended or self._after_eos
-        self.vocab = 0  # known after the first call; before it no row can have ended
 
     def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         ended = self.ended(canvas)
         if not ended.any():
-            beliefs = self.inner(canvas, at, cache)
-            self.vocab = beliefs.vocab
-            return beliefs
+            return self.inner(canvas, at, cache)
         live, shape = (~ended).nonzero()[:, 0], (0, at.shape[1])
         beliefs = Beliefs(lambda places: places, shape, self.vocab, self.mask_id, self.device)
         if len(live):

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.core import Branch, Canvas, Denoiser, Rows, Schedule, Session, Step, block_size
+from unmask.core import Branch, Canvas, Denoiser, Rows, Schedule, Session, Step
 from unmask.core.cache import distinct
-from unmask.core.decoder import fit
+from unmask.core.decoder import resolve
 from unmask.core.shapes import Score, Tokens
 from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import UnmaskError
@@ -91,7 +91,7 @@ class Study:
     @property
     def decoder(self) -> OrderTokenSearch:
         model, length = self.generation.model, self.generation.decoding.length
-        search = fit(self.generation.decoding.decoder, block_size(model.denoiser), length).resolved(length)
+        search = resolve(self.generation.decoding.decoder, model.denoiser.block_size, length)
         assert isinstance(search, OrderTokenSearch)
         return search
 

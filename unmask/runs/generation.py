@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any, Literal, get_args
 
-from unmask.core import Canvas, Decoded, Denoiser, Frame, Watch, block_size, decode, stream
-from unmask.core.decoder import fit
+from unmask.core import Canvas, Decoded, Denoiser, Frame, Watch, decode, stream
+from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
 from unmask.policies.choice import choose
@@ -37,7 +37,7 @@ class Generation:
 
     def __post_init__(self) -> None:
         self.denoiser()  # a model without the chosen cache is refused before any work
-        if block_size(self.model.denoiser) and (name := blind_likelihood(self.decoding.decoder)):
+        if self.model.denoiser.block_size and (name := blind_likelihood(self.decoding.decoder)):
             say_once(
                 f"{self.model.name} is block-causal and sees no future: the likelihood {name} is future-masked there, "
                 "and says little of a candidate; choose likelihood=interleaved, or the decoder search"
@@ -152,7 +152,7 @@ def _read(generation: Generation, prompt: Any, most: int) -> EncodedPrompt | Unm
         encoded = read_prompt(generation.model, prompt, decoding.length, generation.infill)
         masks = decoding.length + (encoded.ids.count(denoiser.mask_id) if generation.infill else 0)
         if masks > 0:
-            chosen, width = fit(decoding.decoder, block_size(denoiser), masks), len(encoded.ids) + decoding.length
+            chosen, width = resolve(decoding.decoder, denoiser.block_size, masks), len(encoded.ids) + decoding.length
             check_cost(chosen, masks, most, 2 if decoding.guidance > 0 else 1, positions=width)
     except UnmaskError as error:
         return error

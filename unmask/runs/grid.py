@@ -14,7 +14,7 @@ from typing import Any
 import unmask.decoders
 import unmask.tasks  # noqa: F401  importing registers
 from unmask.core import decoder
-from unmask.core.decoder import fit
+from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError
 from unmask.models import default_block, default_length, model
 from unmask.models.load import registered
@@ -157,7 +157,7 @@ def make_grid(
 
 def resolved(spec: str, length: int, block: int | None = None) -> str:
     """The decoder with its defaults written out, for a block-causal model with its blocks."""
-    return decoder.spec(fit(decoder.make(spec), block, length).resolved(length))
+    return decoder.spec(resolve(decoder.make(spec), block, length))
 
 
 def _block(name: str) -> int | None:

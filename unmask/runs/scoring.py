@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from math import exp, fsum
 from typing import Any, TypeAlias
 
-from unmask.core import block_size
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
 from unmask.models.network.kv_cache import cached
@@ -100,7 +99,7 @@ class Scoring:
     def _passage(self, prompt: EncodedPrompt, text: EncodedPrompt) -> Passage:
         if (mask := self.model.denoiser.mask_id) in prompt.ids + text.ids:
             raise UnmaskError(f"the mask token (id {mask}) is not part of a text: only whole ones are scored")
-        own = block_size(self.model.denoiser)
+        own = self.model.denoiser.block_size
         block = self.block or own or len(text.ids)
         return Passage(prompt.ids, text.ids, block, len(prompt.ids) % own % block if own else 0)
 

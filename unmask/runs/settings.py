@@ -11,9 +11,8 @@ from typing import Any, Literal, TypedDict, get_args
 
 import torch
 
-from unmask.core import Adapter, Canvas, Decoder, Denoiser, block_size, decoder
-from unmask.core.decoder import fit
-from unmask.decoders import SINGLE_PATHS
+from unmask.core import Adapter, Canvas, Decoder, Denoiser, decoder
+from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model, load
 from unmask.models.devices import choose_device, choose_dtype, format_bytes, named_device, stored_dtype
@@ -98,7 +97,7 @@ class Decoding:
     @property
     def ends_at_stop(self) -> bool:
         """Whether nothing is computed after a stop string: what follows on a single path changes no answer."""
-        return bool(self.stop) and isinstance(self.decoder, SINGLE_PATHS)
+        return bool(self.stop) and self.decoder.single_path and self.decoder.commits_only
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "decoder": spec(self.decoder), "stop": list(self.stop)}
@@ -115,7 +114,7 @@ class Decoding:
 
     def record(self, masks: int, model: Model) -> dict[str, Any]:
         """Plain values, with every default written out for this model and number of masks."""
-        chosen = fit(self.decoder, block_size(model.denoiser), masks).resolved(masks)
+        chosen = resolve(self.decoder, model.denoiser.block_size, masks)
         return replace(self, decoder=chosen, cache=self.cache or usual_cache(model.denoiser)).to_dict()
 
 
@@ -148,13 +147,9 @@ def heated(chosen: Decoder, temperature: float) -> Decoder:
 
 
 def _not_a_decoder(value: object) -> str:
-    kind, missing = (
-        type(value).__name__,
-        [name for name in ("choice", "resolved", "forward_passes") if not hasattr(value, name)],
-    )
-    if callable(value) and not isinstance(value, type) and missing:
-        return f"{kind} lacks {', '.join(missing)}: a decoder has these and is called with rows"
-    return f"a decoder is a spec such as 'ots(beams=4)' or an object, not {kind}"
+    if callable(value) and not isinstance(value, type):
+        return f"{type(value).__name__} is not a decoder: derive it from unmask.core.Decoder"
+    return f"a decoder is a spec such as 'ots(beams=4)' or an object, not {type(value).__name__}"
 
 
 Precision = Literal["highest", "high"]

@@ -15,12 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from unmask.core import Beliefs, CacheView, Canvas, Decoded, Denoiser, Session, block_size
+from unmask.core import Beliefs, CacheView, Canvas, Decoded, Denoiser, Session
 from unmask.core.shapes import Columns, PerRow
-from unmask.decoders import Adaptive, BestFirstSearch, Dream, OrderTokenSearch, Threshold
-from unmask.decoders.order_or_token_search import VisibleSearch
-from unmask.decoders.path import SinglePath
-from unmask.decoders.repeat import Repeated
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.generation import Around, Generation
@@ -137,9 +133,6 @@ try:
 except ImportError:
     raise UnmaskError("the engine needs greenlet: pip install 'unmask[serve]'") from None
 
-SCHEDULED = (SinglePath, Dream, OrderTokenSearch, VisibleSearch)  # all problems of a batch end at the same step
-LEAVING = (Adaptive, Threshold, BestFirstSearch)  # their frames say which problems have ended
-
 
 class LeftError(Exception):
     """Thrown into a cohort some of whose tickets were cancelled: its decoder's question is asked again without them."""
@@ -226,14 +219,13 @@ def settings_of(model: Model, ticket: Ticket) -> Hashable:
     own = request.show or request.grammar or request.template
     if ticket.alone or own or not _leaves_in_time(decoding):
         return id(ticket)
-    size, block = len(request.prompt.ids), block_size(model.denoiser)
+    size, block = len(request.prompt.ids), model.denoiser.block_size
     width = (size + decoding.length).bit_length()
     return repr(replace(decoding, seed=0)), width, size % block if block else 0
 
 
 def _leaves_in_time(decoding: Decoding) -> bool:
     """Whether no problem of a batch waits for another one to end."""
-    decoder = decoding.decoder.inner if isinstance(decoding.decoder, Repeated) else decoding.decoder
-    if isinstance(decoder, SCHEDULED):
+    if decoding.decoder.writer.ends_together:
         return not decoding.early_end and not decoding.stop  # which may end a text before its schedule
-    return isinstance(decoding.decoder, LEAVING)
+    return decoding.decoder.announces_ends

@@ -89,7 +89,6 @@ class Shared(Wrapper):
     def __init__(self, inner: Denoiser, batcher: Batcher, cohort: Cohort):
         super().__init__(inner)
         self.batcher, self.cohort = batcher, cohort
-        self.vocab = 0  # known after the first answer
 
     def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         while True:
@@ -106,9 +105,7 @@ class Shared(Wrapper):
 
     def _whole(self, canvas: Canvas, at: Columns, cache: CacheView | None) -> Beliefs:
         question = Question(self.inner, canvas, at, cache, len(self.cohort))
-        beliefs = together([self.cohort.asleep(part) for part in question.parts(self.batcher.batch)])
-        self.vocab = beliefs.vocab
-        return beliefs
+        return together([self.cohort.asleep(part) for part in question.parts(self.batcher.batch)])
 
 
 class Batcher:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unmask.core import Decoded, Decoder, Frame
-from unmask.decoders import Adaptive, OrderTokenSearch, Threshold
-from unmask.decoders.order_or_token_search import VisibleSearch
-from unmask.decoders.path import SinglePath
-from unmask.decoders.repeat import Repeated
+from unmask.core import Decoded, Frame
 from unmask.models import Model
 from unmask.models.checkpoints.tokenizer import HALF
 from unmask.runs.generation import Generation
@@ -42,20 +38,12 @@ class Watchers(Watcher):
             watcher.ended(ticket, outcome, answer)
 
 
-WRITERS = (SinglePath, Adaptive, Threshold, OrderTokenSearch, VisibleSearch)
-
-
-def only_writes(decoder: Decoder) -> bool:
-    """Whether what is written stays: then all that live rows share is certain. Others are certain at their end."""
-    return only_writes(decoder.inner) if isinstance(decoder, Repeated) else isinstance(decoder, WRITERS)
-
-
 class Committed:
     """Follows the frames of one request and hands out its certain text piece by piece."""
 
     def __init__(self, model: Model, request: Request):
         self.model, self.request = model, request
-        self.certain = only_writes(request.decoding.decoder)
+        self.certain = request.decoding.decoder.writer.commits_only
         self.sent = ""
 
     def see(self, frame: Frame) -> str:

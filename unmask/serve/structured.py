@@ -17,12 +17,10 @@ from torch import Tensor
 
 from unmask.core import Beliefs, CacheView, Canvas, Decoder, Denoiser, Wrapper
 from unmask.core.shapes import Columns
-from unmask.decoders.repeat import Repeated
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.models.checkpoints.tokenizer import Subwords
 from unmask.serve.request import Grammar, Request
-from unmask.serve.stream import only_writes
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
@@ -31,9 +29,7 @@ LARGEST = 65536  # characters of a grammar
 
 
 def left_to_right(decoder: Decoder) -> bool:
-    if isinstance(decoder, Repeated):
-        return left_to_right(decoder.inner)
-    return only_writes(decoder) and getattr(decoder, "block", None) == 1
+    return decoder.writer.commits_only and getattr(decoder.writer, "block", None) == 1
 
 
 def check_grammar(model: Model, request: Request) -> None:

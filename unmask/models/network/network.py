@@ -73,6 +73,10 @@ class Network:
         return self.module.shape.vocab
 
     @property
+    def block_size(self) -> int | None:
+        return None
+
+    @property
     def dtype(self) -> torch.dtype:
         return torch.float64 if self.module.embed.weight.dtype == torch.float64 else torch.float32
 
