@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from unmask.tasks.generated import countdown
-from unmask.tasks.generated.generated import mark_of
+from unmask.tasks.generated.base import mark_of
 
 FILE = Path(__file__).parents[1] / "unmask" / "tasks" / "held_out.txt"
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from unmask.tasks import Metric, Problem, Task, task
-from unmask.tasks.published import code_extraction as listing
-from unmask.tasks.published.program_task import ProgramTask, read
+from unmask.tasks.published import programs as listing
+from unmask.tasks.published.programs import ProgramTask, read
 
 SIZE = 200_000
 UNITS = {

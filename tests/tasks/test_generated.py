@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from unmask.errors import UnmaskError
 from unmask.tasks import Problem, Split, task
-from unmask.tasks.generated.generated import HELD_OUT, Generated, mark_of, split_of
+from unmask.tasks.generated.base import HELD_OUT, Generated, mark_of, split_of
 
 FAMILIES = ["countdown", "mini-code", "mini-gsm", "mini-math", "sudoku"]
 LEVELS = [(name, level) for name in FAMILIES for level in task.find(name).levels]  # type: ignore[attr-defined]

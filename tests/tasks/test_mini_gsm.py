@@ -6,8 +6,8 @@ from itertools import islice
 import pytest
 
 from unmask.tasks import MiniGsm, Problem
-from unmask.tasks.generated import expression
-from unmask.tasks.generated.word_problem_text import SCENES
+from unmask.tasks.generated.countdown import evaluate
+from unmask.tasks.generated.mini_gsm import SCENES
 
 PROBLEM = Problem("mini-gsm-0", "", "", {"result": 1200})
 
@@ -25,7 +25,7 @@ def test_lines_are_true_and_use_what_is_known(level):
         known |= {answer} if backward else set()
         for line in lines:
             left, right = line.split("=")
-            value, used = expression.value(left)
+            value, used = evaluate(left)
             assert value == int(right) > 0
             assert set(used) <= known
             known.add(int(right))

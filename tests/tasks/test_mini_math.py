@@ -7,8 +7,19 @@ from random import Random
 import pytest
 
 from unmask.tasks import MiniMath, Problem
-from unmask.tasks.generated.exercises import KINDS, linear, poly, proportion, root, system
-from unmask.tasks.generated.inverse_exercises import FINDS, pair, preimage, split, squares
+from unmask.tasks.generated.exercises import (
+    FINDS,
+    KINDS,
+    linear,
+    pair,
+    poly,
+    preimage,
+    proportion,
+    root,
+    split,
+    squares,
+    system,
+)
 from unmask.tasks.generated.mini_math import normal
 
 SIGNED = r"(-?\d+)"

@@ -15,7 +15,7 @@ from unmask.cli.app import app
 from unmask.cli.boundary import print_json
 from unmask.errors import UnmaskError
 from unmask.tasks import data, task
-from unmask.tasks.sandbox import run as sandbox
+from unmask.tasks.sandbox.run import sandbox_method
 
 PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math-verify", "matplotlib", "ray")
 
@@ -57,7 +57,7 @@ def facts() -> dict[str, Any]:
 def _sandbox() -> str | None:
     """What programs would run in; None where there is no sandbox."""
     try:
-        return sandbox.means()
+        return sandbox_method()
     except UnmaskError:
         return None
 

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from unmask.errors import UnmaskError, nearest
 from unmask.models.network.transformer import Shape
 from unmask.tasks import task
-from unmask.tasks.generated.generated import Generated
+from unmask.tasks.generated.base import Generated
 
 
 @dataclass(frozen=True)

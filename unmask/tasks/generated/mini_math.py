@@ -17,9 +17,8 @@ from fractions import Fraction
 from random import Random
 from typing import ClassVar
 
-from unmask.tasks.generated.exercises import KINDS, poly
-from unmask.tasks.generated.generated import LONGEST, Generated, Sketch, choose
-from unmask.tasks.generated.inverse_exercises import FINDS
+from unmask.tasks.generated.base import LONGEST, Generated, Sketch, choose
+from unmask.tasks.generated.exercises import FINDS, KINDS, poly
 from unmask.tasks.task import Problem, task
 
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import ClassVar
 
-from unmask.tasks.generated.generated import Generated, Sketch, choose, tagged
+from unmask.tasks.generated.base import Generated, Sketch, choose, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 UNITS = (

@@ -18,8 +18,7 @@ from itertools import islice, pairwise, permutations, product
 from typing import Any, ClassVar, Literal
 
 from unmask.tasks.data import Dataset
-from unmask.tasks.generated import expression
-from unmask.tasks.generated.countdown import Countdown, ask, fault
+from unmask.tasks.generated.countdown import Countdown, ask, fault, tidy
 from unmask.tasks.published.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
@@ -68,7 +67,7 @@ class CountdownD1(Benchmark):
         if metric == "d1":
             return read_d1(clip(text)) or None
         answer = _read(clip(text))
-        return answer and expression.tidy(answer)
+        return answer and tidy(answer)
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         answer = self.answer(text, metric)
