@@ -46,7 +46,9 @@ def test_an_unknown_problem_of_an_endless_family_is_refused_before_all_are_searc
 
     monkeypatch.setattr(Countdown, "problems", problems)
     countdown = task.make("countdown")
-    with pytest.raises(UnmaskError, match=r"no problem 'x': .*'countdown-0'; the task's settings choose its problems"):
+    with pytest.raises(
+        UnmaskError, match=r"no problem 'x': .*'countdown-0'; the settings of the task choose its problems"
+    ):
         grading.match(countdown, grading.read(['{"id": "x", "output": ""}']))
     assert len(drawn) < 2_010
     far_apart = [f'{{"id": "countdown-{place}", "output": ""}}' for place in (1_900, 3_000, 19_999)]
@@ -77,7 +79,7 @@ def test_a_mistake_in_the_file_is_named_with_its_line(data: Path, file: list[str
 def test_a_question_that_two_problems_ask_needs_an_id(data: Path):
     graded_task = task.make("mbpp", allow_code=True, sandbox="rlimits")
     question = "Write a python function to count the number of squares in a rectangle."
-    with pytest.raises(UnmaskError, match="give the id instead"):
+    with pytest.raises(UnmaskError, match="use the id instead"):
         grading.grade(graded_task, [json.dumps({"question": question, "output": ""})])
 
 
@@ -197,7 +199,7 @@ def test_one_prompts_file_holds_the_wording_of_every_task(tmp_path: Path):
         ("{", "not JSON"),
         ("[]", "not an object"),
         ('{"sytem": "x"}', "did you mean 'system'"),
-        ('{"question": "x"}', "never says"),
+        ('{"question": "x"}', "must contain"),
     ],
 )
 def test_a_bad_prompts_file_is_refused(tmp_path: Path, text: str, sentence: str):

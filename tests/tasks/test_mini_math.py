@@ -7,10 +7,11 @@ from random import Random
 import pytest
 
 from unmask.tasks import MiniMath, Problem
-from unmask.tasks.generated.exercises import (
+from unmask.tasks.generated.mini_math import (
     FINDS,
     KINDS,
     linear,
+    normal,
     pair,
     poly,
     preimage,
@@ -20,7 +21,6 @@ from unmask.tasks.generated.exercises import (
     squares,
     system,
 )
-from unmask.tasks.generated.mini_math import normal
 
 SIGNED = r"(-?\d+)"
 

@@ -1,4 +1,4 @@
-"""What the generated families share: endless problems from a seed, each in one fixed split.
+"""The base class of generated tasks: endless problems from a seed, each in one fixed split.
 
 The hash of a problem's canonical form decides its split, so train, validation and test are disjoint; the problems
 of the published benchmarks always count as test.
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.resources import files
 from random import Random
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
 
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_known
 from unmask.tasks.task import Grade, Metric, Problem, Split, Task, task
 
 HELD_OUT = frozenset(int(mark, 16) for mark in files("unmask.tasks").joinpath("held_out.txt").read_text().split())
@@ -26,7 +26,7 @@ LONGEST = 20_000  # characters of an output that are read
 
 
 class Sketch(NamedTuple):
-    form: str  # canonical: two sketches with the same form are the same problem
+    form: str  # canonical form: two sketches with the same form are the same problem
     question: str
     gold: str
     data: Mapping[str, Any]
@@ -34,22 +34,20 @@ class Sketch(NamedTuple):
 
 @dataclass(frozen=True)
 class Generated(Task):
-    """A family of random problems, each with a worked solution. It has one metric: `d1` is the same as `ours`."""
+    """A family of random problems, each with a worked solution. The metric `d1` is the same as `ours`."""
 
     version: ClassVar[int] = 2
     levels: ClassVar[range]
-    missing: ClassVar[str] = "no answer"  # the note of an output without an answer
+    missing: ClassVar[str] = "no answer"  # note of an output without an answer
 
     level: int
-    split: Split = "test"  # no problem is in two of them
-    seed: int = 0  # another one gives other problems
+    split: Split = "test"  # no problem is in two splits
+    seed: int = 0  # chooses the problems
 
     def __post_init__(self) -> None:
         if self.level not in self.levels:
-            first, last = self.levels[0], self.levels[-1]
-            raise UnmaskError(f"{self.family}(level=…) goes from {first} to {last}, not {self.level}")
-        if self.split not in ("train", "validation", "test"):
-            raise UnmaskError(f"{self.family}(split=…) is train, validation or test, not {self.split!r}")
+            raise UnmaskError(f"level must be between {self.levels[0]} and {self.levels[-1]}, got {self.level}")
+        check_known(get_args(Split), split=self.split)
 
     @property
     def family(self) -> str:
@@ -57,18 +55,18 @@ class Generated(Task):
 
     @abstractmethod
     def sketch(self, rng: Random) -> Sketch:
-        """One random problem at this level, of any split."""
+        """Draw a random problem of this level and any split."""
 
     @abstractmethod
     def read(self, text: str) -> str | None:
-        """The answer an output gives."""
+        """Return the answer in an output."""
 
     @abstractmethod
     def fault(self, problem: Problem, answer: str) -> str:
-        """Why an answer is wrong; empty if it is right."""
+        """Return why an answer is wrong, or an empty text if it is right."""
 
     def draw(self, rng: Random) -> Problem:
-        """One random problem of this level and split."""
+        """Draw a random problem of this level and split."""
         family = self.family
         while True:
             form, question, gold, data = self.sketch(rng)
@@ -76,7 +74,7 @@ class Generated(Task):
                 return Problem(f"{family}-{mark_of(family, question):016x}", question, gold, data)
 
     def problems(self) -> Iterator[Problem]:
-        """The same for the same settings, none twice; ends only if a small level is exhausted."""
+        """Yield the same problems for the same settings, none twice; end only if a small level is exhausted."""
         rng = Random(f"{self.family} {self.level} {self.split} {self.seed}")
         seen: set[str] = set()
         repeats = 0
@@ -102,11 +100,12 @@ class Generated(Task):
 
 
 def mark_of(family: str, form: str) -> int:
-    """64 bits that identify a problem."""
+    """Return 64 bits that identify a problem."""
     return int.from_bytes(blake2b(f"{family} {form}".encode(), digest_size=8).digest(), "big")
 
 
 def split_of(mark: int) -> Split:
+    """Return the split of a problem; those of the published benchmarks are in test."""
     share = mark % 20
     if share == 0 or mark in HELD_OUT:
         return "test"
@@ -114,14 +113,16 @@ def split_of(mark: int) -> Split:
 
 
 def tagged(text: str) -> str | None:
-    """The content of the last closed `<answer>…</answer>`."""
+    """Return the content of the last closed `<answer>…</answer>`."""
     contents = _TAGGED.findall(text[-LONGEST:])
     return contents[-1].strip() if contents else None
 
 
 def choose(rng: Random, options: Sequence[T]) -> T:
+    """Draw one of the options."""
     return options[int(rng.random() * len(options))]
 
 
 def between(rng: Random, low: int, high: int) -> int:
+    """Draw a whole number from low to high."""
     return low + int(rng.random() * (high - low + 1))

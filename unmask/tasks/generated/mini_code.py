@@ -40,7 +40,7 @@ _NAME = "f"
 
 
 def _calls() -> dict[str, list[tuple[Any, ...]]]:
-    """Hidden calls by signature: whole ranges of numbers, so that a constant off by one is noticed."""
+    """Return the hidden calls by signature: whole ranges of numbers, so that a constant off by one is noticed."""
     rng = Random(20)
     span, wide = list(range(-15, 36)), list(range(-50, 90))
     lists = [[rng.randint(-20, 40) for _ in range(rng.randint(5, 10))] for _ in range(8)]
@@ -65,7 +65,7 @@ class MiniCode(Generated):
     levels: ClassVar[range] = range(1, 5)
     missing: ClassVar[str] = "no function"
 
-    level: int = 2  # how many pieces a function is made of
+    level: int = 2  # pieces of a function
 
     def sketch(self, rng: Random) -> Sketch:
         takes, text, body, solve, shown = choose(rng, choose(rng, (KINDS, FINDS)))(rng, self.level)
@@ -75,14 +75,14 @@ class MiniCode(Generated):
         return Sketch(question if shown else f"{takes}: {text}", question, gold, {"takes": takes})
 
     def read(self, text: str) -> str | None:
-        """The program: the last fenced block, else everything from the first `def`."""
+        """Return the program: the last fenced block, else everything from the first `def`."""
         fenced = _FENCED.findall(text[: 4 * LONGEST])
         text = fenced[-1] if fenced else text
         start = text.find("def ")
         return text[start:].rstrip() if start >= 0 else None
 
     def key(self, text: str) -> str:
-        """Programs that differ only in layout and comments vote together."""
+        """Return the same key for programs that differ only in layout and comments."""
         answer = self.read(text)
         if answer is None:
             return text
@@ -92,7 +92,7 @@ class MiniCode(Generated):
             return answer
 
     def fault(self, problem: Problem, answer: str) -> str:
-        """Every hidden call must return what the gold program returns."""
+        """Return why a hidden call does not return what the gold program returns."""
         takes = problem.data["takes"]
         try:
             returned = results(answer, CALLS[takes])

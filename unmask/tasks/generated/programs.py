@@ -20,11 +20,11 @@ COMPARISONS = (("above", ">", gt), ("below", "<", lt), ("at least", ">=", ge), (
 
 
 class Function(NamedTuple):
-    takes: str  # the arguments: `xs` a list of numbers, `s` a string, `n` a number from 0, `a, b` two numbers
+    takes: str  # arguments: `xs` a list of numbers, `s` a string, `n` a number from 0, `a, b` two numbers
     text: str
     body: list[str]
     solve: Callable[..., Any]
-    examples: tuple[tuple[int, ...], ...] = ()  # arguments of the examples, where these define the function
+    examples: tuple[tuple[int, ...], ...] = ()  # arguments of the examples, if these define the function
 
 
 class Piece(NamedTuple):
@@ -59,7 +59,7 @@ def compares(rng: Random, x: str, low: int, high: int) -> Piece:
 
 
 def both(rng: Random, low: int = -9, high: int = 25) -> Piece:
-    """One condition of each sort, so that neither makes the other redundant."""
+    """Join one condition of each sort, so that neither makes the other redundant."""
     left, right = divides(rng), compares(rng, "x", low, high)
     word = choose(rng, ("and", "or"))
     join = all if word == "and" else any
@@ -86,7 +86,7 @@ def term(rng: Random, x: str = "x") -> Piece:
 
 
 def fold(rng: Random, level: int) -> Function:
-    """A list to a number, by a loop."""
+    """Turn a list into a number by a loop."""
     test = draw_test(rng, level)
     item = term(rng) if level > 1 else ITEM
     start = between(rng, 1, 50)
@@ -103,7 +103,7 @@ def fold(rng: Random, level: int) -> Function:
 
 
 def pick(rng: Random, level: int) -> Function:
-    """A list to a list, by a comprehension."""
+    """Turn a list into a list by a comprehension."""
     test = draw_test(rng, level)
     item = term(rng)
     line = f"[{item.code} for x in xs if {test.code}]"
@@ -129,7 +129,7 @@ def first(rng: Random, level: int) -> Function:
 
 
 def branch(rng: Random, level: int) -> Function:
-    """Two numbers to one, by cases."""
+    """Turn two numbers into one by cases."""
     c, p, q, r = between(rng, 1, 30), between(rng, 2, 9), between(rng, 2, 9), between(rng, 1, 20)
     left, right = term(rng, "a"), term(rng, "b")
     if level < 2:
@@ -148,7 +148,7 @@ def branch(rng: Random, level: int) -> Function:
 
 
 def repeat(rng: Random, level: int) -> Function:
-    """A number to a number, by a recurrence."""
+    """Turn a number into a number by a recurrence."""
     a, p, q = between(rng, 1, 30), between(rng, 2, 9), between(rng, 1, 30)
     m = between(rng, 20, 99)
     test, other = condition(rng, "t", 4, m - 4), between(rng, 1, 20)
@@ -178,7 +178,7 @@ def span(rng: Random, level: int) -> Function:
 
 
 def letters(rng: Random, level: int) -> Function:
-    """A string to a number: letters have values."""
+    """Turn a string into a number by the values of its letters."""
     picked = rng.sample(LETTERS, 2 + min(level, 2))
     value = [between(rng, 1, 30) for _ in range(3)]
     letter, others = picked[0], "".join(sorted(picked[1:]))
@@ -192,7 +192,7 @@ def letters(rng: Random, level: int) -> Function:
 
 
 def chain(name: str, draw: Callable[[Random], Piece], rng: Random, level: int) -> Function:
-    """A string to a string, or a list to a list, by one edit after another."""
+    """Change a string or a list by one edit after the other."""
     pieces = [draw(rng) for _ in range(level + 1)]
 
     def run(value: Any) -> Any:
@@ -276,7 +276,7 @@ def _numbers(rng: Random, level: int) -> tuple[int, int]:
 
 
 def _pairs(rng: Random, count: int) -> Examples:
-    """Examples that determine the numbers: two not in proportion, or three not on a line."""
+    """Draw examples that determine the numbers: two not in proportion, or three not on a line."""
     while True:
         points = [(between(rng, 1, 9), between(rng, 1, 9)) for _ in range(count)]
         a, b = points[0]

@@ -119,7 +119,7 @@ def decimal(text):
 
 
 class Remote:
-    """An object of the program as the judge sees it: callable, iterable, passed back as itself, equal only to itself."""
+    """An object of the program as the judge sees it: callable, iterable, and equal only to itself."""
 
     def __init__(self, link, place):
         self.link, self.place = link, place

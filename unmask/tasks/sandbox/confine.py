@@ -199,39 +199,15 @@ _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _X32 = 0x40000000  # larger numbers belong to a different table of calls
 _JOIN_SESSION_KEYRING = 1
-_CALLS = {  # numbers on x86-64, and in the table that newer machines share
-    "socket": (41, 198),
-    "shmget": (29, 194),
-    "shmat": (30, 196),
-    "msgget": (68, 186),
-    "semget": (64, 190),
-    "mq_open": (240, 180),
-    "memfd_create": (319, 279),
-    "keyctl": (250, 219),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "bpf": (321, 280),
-    "userfaultfd": (323, 282),
-    "perf_event_open": (298, 241),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "kexec_load": (246, 104),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "fanotify_init": (300, 262),
-    "quotactl": (179, 60),
-    "acct": (163, 89),
-    "syslog": (103, 116),
-    "io_setup": (206, 0),
-}
+# Each call with its number on x86-64 and in the table that newer machines share.
+_CALLS = """
+    socket 41 198, shmget 29 194, shmat 30 196, msgget 68 186, semget 64 190, mq_open 240 180,
+    memfd_create 319 279, keyctl 250 219, add_key 248 217, request_key 249 218, ptrace 101 117,
+    process_vm_readv 310 270, process_vm_writev 311 271, bpf 321 280, userfaultfd 323 282, perf_event_open 298 241,
+    unshare 272 97, setns 308 268, mount 165 40, umount2 166 39, pivot_root 155 41, name_to_handle_at 303 264,
+    open_by_handle_at 304 265, kexec_load 246 104, init_module 175 105, finit_module 313 273,
+    fanotify_init 300 262, quotactl 179 60, acct 163 89, syslog 103 116, io_setup 206 0
+"""
 # These have the same number in every table: io_uring, mounts by handle, files of other processes, secret memory.
 _SHARED = [425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 442, 447]
 _CLONE3 = 435  # its arguments cannot be inspected; libc uses clone if this does not exist
@@ -249,8 +225,9 @@ def refuse_system_calls() -> None:
         raise OSError(errno.ENOSYS, "no filter of system calls for this machine", machine)
     libc = _libc()
     kind, column = _MACHINES[machine]
-    libc.syscall(_CALLS["keyctl"][column], _JOIN_SESSION_KEYRING, None)  # leaves the caller's keys, if there are any
-    code = _program(kind, [*(numbers[column] for numbers in _CALLS.values()), *_SHARED])
+    calls = {name: int(numbers[column]) for name, *numbers in map(str.split, _CALLS.split(","))}
+    libc.syscall(calls["keyctl"], _JOIN_SESSION_KEYRING, None)  # leaves the caller's keys, if there are any
+    code = _program(kind, [*calls.values(), *_SHARED])
     buffer = ctypes.create_string_buffer(code)
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     for option, *arguments in ((_NO_NEW_PRIVS, 1, 0, 0, 0), (_SECCOMP, _FILTER, program)):
