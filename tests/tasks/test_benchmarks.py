@@ -56,22 +56,8 @@ def test_empty_and_cut_answers_are_wrong(data: Path, spec: str):
 
 
 MARKS = ["\\boxed{", "}", "{", "<answer>", "</answer>", "```", "\n", " ", "-", "1,200", ".", "/", "**", "//", "(", ")"]
-ODD = [
-    "\\frac{1}{2}",
-    "=",
-    "%",
-    "$",
-    "0",
-    "9" * 400,
-    "1e999",
-    "nan",
-    "inf",
-    "\\text{ cm}",
-    "1234123412341234",
-    "\0",
-    "²",
-    "٣",
-]
+ODD = ["\\frac{1}{2}", "=", "%", "$", "0", "9" * 400, "1e999", "nan", "inf", "\\text{ cm}", "1234123412341234", "\0"]
+ODD += ["²", "٣"]
 pieces = st.lists(st.sampled_from([*MARKS, *ODD]) | st.text(max_size=5)).map("".join)
 
 
@@ -91,27 +77,8 @@ def test_no_text_raises_and_reading_is_repeatable(text: str):
 
 @settings(max_examples=15, deadline=None)
 @given(pieces)
-def test_no_text_raises_when_meaning_is_asked_for(text: str):
-    MATH.grade(number("\\frac{7}{13}"), f"\\boxed{{{text}}}")
-
-
-LONG = [
-    "\\boxed{" * 150_000,
-    "<answer>" * 150_000,
-    "(" * 10**6,
-    "\\boxed{" + "1+" * 10**6 + "1}",
-    " " * 10**6,
-    "9" * 10**6,
-    "```\n" * 250_000,
-]
-
-
-@pytest.mark.parametrize("text", LONG, ids=lambda text: text[:8].strip() or "spaces")
-def test_a_million_characters_are_read_quickly(text: str):
-    for benchmark, problem in ((GSM8K, number("18")), (COUNTDOWN, THREE), (SUDOKU, PUZZLE), (MATH, number("18"))):
-        for metric in METRICS:
-            assert not benchmark.grade(problem, text, metric).right
-            assert not benchmark.grade(problem, f"<answer>{text}</answer>", metric).right
+def test_no_text_raises_when_meanings_are_compared(text: str):
+    assert MATH.grade(number("\\frac{7}{13}"), f"\\boxed{{{text}}}").answer is not None
 
 
 @pytest.mark.parametrize(

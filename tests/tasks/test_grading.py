@@ -108,26 +108,6 @@ def test_the_command_ends_with_the_accuracy(data: Path, tmp_path: Path, capsys, 
     assert scores["results"][3] == {"id": some[3].id, "right": False, "score": 0.0, "answer": None, "note": "no answer"}
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--task", "gsm9k", "x"], "unknown task 'gsm9k': did you mean 'gsm8k'?"),
-        (["--task", "gsm8k", "nowhere.jsonl"], "nowhere.jsonl cannot be read: No such file or directory"),
-        (["--task", "gsm8k", "--metric", "our", "x"], "--metric cannot be 'our': did you mean 'ours'?"),
-        (["--task", "gsm8k", "--allow-code", "x"], "task 'gsm8k' has no setting for --allow-code: leave it out"),
-        (["--task", "mbpp", "--sandbox", "rlimit", "x"], "--sandbox cannot be 'rlimit': did you mean 'rlimits'?"),
-        (["--task", "gsm8k", "--data", "nowhere", "x"], "there is no data folder nowhere"),
-        (["--task", "mbpp(subset=all)", "x"], "mbpp(subset=…) cannot be 'all'"),
-        (["--task", "humaneval", __file__], "line 1 is not JSON"),
-    ],
-)
-def test_bad_input_ends_with_one_sentence(words: list[str], sentence: str, capsys, monkeypatch):
-    status, out, err = unmask(capsys, monkeypatch, "grade", *words)
-    assert (status, out) == (2, "")
-    assert sentence in err
-    assert err.count("\n") == 1
-
-
 def test_programs_are_refused_before_any_is_run(tmp_path: Path, capsys, monkeypatch):
     file = tmp_path / "outputs.jsonl"
     file.write_text('{"id": "HumanEval/0", "output": "x"}\n')
