@@ -3,8 +3,8 @@
 The subset has integers, booleans, strings, lists, tuples, dictionaries and sets; functions, loops, comprehensions and
 generators; and a few builtins and methods. Only listed syntax, builtins and methods are allowed: a program cannot
 import, catch an exception, use a name with two underscores, or reach any other attribute. CPython then runs it in a
-child process with bounded time and memory (`unmask/child_process.py`), which can open no
-file. Loop passes and calls are counted, so that an endless program fails after the same number of them everywhere.
+child process with bounded time and memory (`unmask/child_process.py`), which can open no file. Loop passes and calls
+are counted, so that an endless program fails after the same number of them everywhere.
 
 This file is the script of that child process, so it imports only the standard library.
 """
@@ -174,27 +174,24 @@ def _counter() -> Callable[[], bool]:
 class _Counted(ast.NodeTransformer):
     """Counts every call and every pass of a loop, and drops annotations, which may name anything."""
 
+    def visit_For(self, node: ast.For | ast.While | ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        node.body.insert(0, ast.Expr(_step()))
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        return self.visit_For(node)
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
-        return self._with_step(node)
+        return self.visit_For(node)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
         return ast.arg(node.arg)
 
-    def visit_For(self, node: ast.For) -> ast.AST:
-        return self._with_step(node)
-
-    def visit_While(self, node: ast.While) -> ast.AST:
-        return self._with_step(node)
-
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         self.generic_visit(node)
         node.ifs.insert(0, _step())
-        return node
-
-    def _with_step(self, node: ast.FunctionDef | ast.For | ast.While) -> ast.AST:
-        self.generic_visit(node)
-        node.body.insert(0, ast.Expr(_step()))
         return node
 
 

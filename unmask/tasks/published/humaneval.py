@@ -14,17 +14,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unmask.tasks.data import Dataset
+from unmask.tasks.published import programs
 from unmask.tasks.published.benchmark import Wording
-from unmask.tasks.published.programs import (
-    LONGEST,
-    ProgramTask,
-    defined_names,
-    fenced_blocks,
-    longest_beginning,
-    parse,
-    read,
-    with_plain_spaces,
-)
+from unmask.tasks.published.programs import ProgramTask, parse, read
 from unmask.tasks.sandbox.run import ProgramTest
 from unmask.tasks.task import Problem, task
 
@@ -71,8 +63,8 @@ class HumanEval(ProgramTask):
 def _program(prompt: str, entry: str, text: str) -> str:
     """Return the program in the output, or the prompt with the output as its body."""
     code = read(text, entry) or ""
-    if entry in defined_names(parse(code)):
+    if entry in programs.defined_names(parse(code)):
         return code
-    body = code if fenced_blocks(text) else with_plain_spaces(text[:LONGEST])
-    completed = longest_beginning(prompt + body)
+    body = code if programs.fenced_blocks(text) else programs.with_plain_spaces(text[: programs.LONGEST])
+    completed = programs.longest_beginning(prompt + body)
     return code if len(completed.strip()) <= len(prompt.strip()) else completed

@@ -41,6 +41,7 @@ from unmask.tasks.sandbox import child, confine
 
 Confinement = Literal["namespaces", "rlimits"]
 MIB = 1 << 20
+LONGEST_VERDICT = 4096  # bytes; a line of at most this length is written at once
 # A fixed order of sets; one memory pool, because a pool per thread would take 64 MiB of address space each.
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "MALLOC_ARENA_MAX": "1"}
 # The interpreter runs this: it loads every extension module and lists the libraries that were mapped.
@@ -131,8 +132,8 @@ def _run(test: ProgramTest, method: str, limits: Limits) -> SandboxResult:
         ]
         for end in (calls_in, calls_out, replies_in, replies_out, verdict_out):
             end.close()
-        waited = _wait(verdict_in, sides, limits)
-        return _result(read_line(verdict_in, time.monotonic() + 1) if waited else None, sides, limits)
+        line = verdict_in.read(LONGEST_VERDICT) if _wait(verdict_in, sides, limits) else None
+        return _result(line, sides, limits)
 
 
 def _wait(verdict: FileIO, sides: list[Side], limits: Limits) -> bool:
@@ -169,19 +170,6 @@ def processor_time(pids: list[int]) -> float:
 def _pipe(stack: contextlib.ExitStack) -> tuple[FileIO, FileIO]:
     read, write = os.pipe()
     return stack.enter_context(FileIO(read, "r")), stack.enter_context(FileIO(write, "w"))
-
-
-def read_line(pipe: IO[bytes], deadline: float) -> bytes | None:
-    """Return one line, or its beginning if the other end closed, or None at the deadline."""
-    line = b""
-    while not line.endswith(b"\n") and len(line) < 1 << 16:
-        if not select.select([pipe], [], [], max(deadline - time.monotonic(), 0))[0]:
-            return None
-        piece = pipe.read(1 << 12)
-        if not piece:
-            break
-        line += piece
-    return line
 
 
 def _result(line: bytes | None, sides: list[Side], limits: Limits) -> SandboxResult:
