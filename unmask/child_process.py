@@ -90,6 +90,7 @@ class ChildProcess:
             stderr=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
+            env=os.environ | {"PYTHONHASHSEED": "0"},  # sets of strings have the same order in every child
         )
         if self._exchange(None) is None:
             raise ChildNotStartedError(f"{self.script.name} cannot be started: run `python {self.script}` to see why")

@@ -95,13 +95,14 @@ class MiniCode(Generated):
         """Return why a hidden call does not return what the gold program returns."""
         takes = problem.data["takes"]
         try:
-            returned = results(answer, CALLS[takes])
+            same = results(answer, CALLS[takes]) == _gold_results(problem.gold, takes)
         except ProgramError as error:
             return str(error)
-        return "" if returned == _gold_results(problem.gold, takes) else "a hidden call returns a different value"
+        return "" if same else "a hidden call returns a different value"
 
 
 def ask(takes: str, text: str, examples: Sequence[tuple[Sequence[Any], Any]]) -> str:
+    """Return the question: a signature and a docstring with examples."""
     lines = [f"def {_NAME}({takes}):", f'"""{text}']
     for arguments, result in examples:
         lines += [f">>> {_NAME}({', '.join(map(_literal, arguments))})", _literal(result)]

@@ -40,17 +40,8 @@ _METHODS = (
     *("strip", "lstrip", "rstrip", "split", "startswith", "endswith", "find", "replace", "join"),  # strings
     *("append", "extend", "insert", "pop", "index", "count", "sort", "reverse"),  # lists
     *("get", "items", "keys", "setdefault", "update", "values"),  # dictionaries
-    *(
-        "add",
-        "discard",
-        "remove",
-        "union",
-        "intersection",
-        "difference",
-        "issubset",
-        "issuperset",
-        "isdisjoint",
-    ),  # sets
+    *("add", "discard", "remove", "union", "intersection", "difference"),  # sets
+    *("issubset", "issuperset", "isdisjoint"),
 )
 _OPTIONS = ("key", "reverse", "start", "default", "strict")  # keyword arguments of builtins and methods
 _FORMAT = re.compile(r"[<>^]?[+,]?0?[0-9]{0,2}[dsxbo]?")
