@@ -11,12 +11,13 @@ from torch import Tensor
 
 from tests.decoders.examples import specs
 from unmask.core import Canvas, Decoded, Denoiser, Rows, Schedule, decode, decoder
+from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError
 from unmask.models.checkpoints.random_weights import random_denoiser, random_shape
 from unmask.models.network.cuda_graphs import Graphs
 from unmask.models.network.exact_cache import ExactlyCached
 from unmask.models.network.kv_cache import cached
-from unmask.models.network.network import BlockCausal, make_network
+from unmask.models.network.network import Network
 from unmask.models.network.transformer import Transformer
 from unmask.models.wrappers import EarlyEnd, Guided, Suppressed
 
@@ -24,16 +25,14 @@ PROMPTS = [[7, 8, 9], [20] * 8, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]]
 LENGTH = 7
 
 
-def network_of(family: str = "sdar", **changes) -> BlockCausal:
+def network_of(family: str = "sdar", **changes) -> Network:
     torch.manual_seed(0)
     shape = replace(random_shape(family, "nano"), vocab=24, layers=1, context=256, **{"block": 4, **changes})
     module = Transformer(shape)
     for weight in module.parameters():
         if weight.ndim > 1:
             torch.nn.init.normal_(weight, std=1.5 / weight.shape[-1] ** 0.5)
-    network = make_network(module.requires_grad_(False), mask_id=23, shifted=family == "fast-dllm")
-    assert isinstance(network, BlockCausal)
-    return network
+    return Network(module.requires_grad_(False), mask_id=23, shifted=family == "fast-dllm")
 
 
 NETWORKS = {family: network_of(family) for family in ("sdar", "fast-dllm", "llada2")}

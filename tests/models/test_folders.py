@@ -15,18 +15,16 @@ import unmask.decoders  # noqa: F401  registers them
 from tests.models.folders import FAMILIES, folder_of, published, some_shape
 from unmask.core import Canvas, decode, decoder
 from unmask.errors import UnmaskError
-from unmask.models import default_length
+from unmask.models import defaults
 from unmask.models.checkpoints import manifest, weights
 from unmask.models.checkpoints.manifest import find_family
-from unmask.models.checkpoints.random_weights import random_denoiser, random_folder, random_shape
-from unmask.models.checkpoints.save import save_folder
+from unmask.models.checkpoints.random_weights import random_denoiser, random_folder, random_shape, special_tokens
 from unmask.models.checkpoints.tokenizer import read_text
-from unmask.models.checkpoints.weights import copy
+from unmask.models.checkpoints.weights import copy, save_folder
 from unmask.models.families.dream import Dream
 from unmask.models.families.family import family as families
 from unmask.models.families.llada import LLaDA
-from unmask.models.inspection import inspect_checkpoint
-from unmask.models.load import empty, load, load_folder
+from unmask.models.load import empty, inspect_checkpoint, load, load_folder
 from unmask.models.network.transformer import Shape, Transformer
 from unmask.registry import Registry
 
@@ -100,20 +98,20 @@ def test_the_default_length_is_known_without_weights(checkpoint: Path, tmp_path:
     folder = tmp_path / "small-files"
     folder.mkdir()
     (folder / "config.json").write_bytes((checkpoint / "config.json").read_bytes())
-    assert default_length(folder) == default_length(str(folder)) == families.make(checkpoint.name).length
+    assert defaults(folder).length == defaults(str(folder)).length == families.make(checkpoint.name).length
     (folder / "generation_config.json").write_text('{"max_new_tokens": 40}')
-    assert default_length(folder) == 40
+    assert defaults(folder).length == 40
     for name in ("tiny", "toy-chain", "toy-joint(letters=3)"):
-        assert default_length(name) == load(name).default_length
+        assert defaults(name).length == load(name).default_length
     with pytest.raises(UnmaskError, match="unknown model 'toy-chian'"):
-        default_length("toy-chian")
+        defaults("toy-chian")
 
 
 def test_special_ids_are_the_full_size_ones_or_the_last() -> None:
-    assert LLaDA().ids(126_464)[LLaDA.mask] == 126_336
-    assert LLaDA().ids(320)[LLaDA.mask] == random_denoiser("llada-nano").mask_id == 316
-    assert Dream().ids(152_064)[Dream.mask] == 151_647
-    assert Dream().ids(320)[Dream.mask] == random_denoiser("dream-nano").mask_id == 319
+    assert special_tokens(LLaDA()).ids(126_464)[LLaDA.mask] == 126_336
+    assert special_tokens(LLaDA()).ids(320)[LLaDA.mask] == random_denoiser("llada-nano").mask_id == 316
+    assert special_tokens(Dream()).ids(152_064)[Dream.mask] == 151_647
+    assert special_tokens(Dream()).ids(320)[Dream.mask] == random_denoiser("dream-nano").mask_id == 319
 
 
 def test_the_published_sizes_are_the_published_sizes() -> None:
@@ -186,7 +184,14 @@ def test_a_module_saved_in_shards_of_float16_loads_as_it_was(tmp_path: Path) -> 
     folder = tmp_path / "mine"
     for shard in (10_000, 50_000, 10_000_000):  # over the previous files
         save_folder(
-            module, tokenizer, folder, mask="<mask>", eos="<end>", template=LLaDA.template, shard=shard, length=40
+            module,
+            tokenizer,
+            folder,
+            mask="<mask>",
+            eos="<end>",
+            template=special_tokens(LLaDA()).template,
+            shard=shard,
+            length=40,
         )
         assert len(inspect_checkpoint(folder).shards) == len(list(folder.glob("*.safetensors")))
         big = [file for file in folder.glob("*.safetensors") if file.stat().st_size > shard + 4096]
@@ -252,7 +257,7 @@ def test_a_hub_id_loads_from_the_hubs_cache_offline(
     assert torch.equal(results[0].canvas.tokens, results[1].canvas.tokens)
     assert inspect_checkpoint("someone/Tiny-Model").shards == inspect_checkpoint(checkpoint).shards
     assert load("someone/Tiny-Model", revision="main").eos == model.eos
-    assert default_length("someone/Tiny-Model") == model.default_length
+    assert defaults("someone/Tiny-Model").length == model.default_length
 
 
 def test_a_single_file_without_an_index_loads(checkpoint: Path, tmp_path: Path) -> None:
