@@ -102,6 +102,6 @@ def test_modules_and_tokenizers_that_lack_something_are_refused(bert: BertForMas
     with pytest.raises(UnmaskError, match=r"returns no \.logits"):
         wrap(BertModel(bert.config), Reader())
     with pytest.raises(UnmaskError, match="mask_id must be"):
-        wrap(bert, Reader(), mask_id must be)
+        wrap(bert, Reader(), mask_id=99)
     with pytest.raises(UnmaskError, match="int is not a tokenizer"):
         wrap(bert, 3, mask_id=32)

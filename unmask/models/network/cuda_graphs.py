@@ -91,10 +91,9 @@ class Graphs:
         return graph.hidden[:count]
 
     def _load(self, target: Tensor, kv: Tensor, rows: PerRow) -> None:
+        """Copy rows layer by layer: a copy of all layers at once would need as much memory again."""
         line = lines(kv, rows)
-        for layer, source in zip(
-            target, kv, strict=True
-        ):  # one at a time: a copy of all would need as much memory again
+        for layer, source in zip(target, kv, strict=True):
             select(source, line, out=layer)
 
     def _graph(self, key: Key) -> Graph:

@@ -103,9 +103,10 @@ class Cached(Wrapper):
         place = torch.searchsorted(cache.window, at.contiguous()).clamp_(max=cache.window.shape[1] - 1)
         if self.device.type == "cpu" and not torch.equal(cache.window.gather(1, place), at):
             raise UnmaskError("the model was asked about a column whose keys and values are cached: enter a wider span")
-        if cache.memory.content is None:
-            cache.memory.content = Store(self.network)
-        hidden, computed = cache.memory.content.read(canvas, cache)
+        stale = cache.store.stale(cache)
+        if cache.store.content is None:
+            cache.store.content = Store(self.network)
+        hidden, computed = cache.store.content.read(canvas, cache, stale)
         return self.network.beliefs(take(hidden, place), computed)
 
     def _window(self, canvas: Canvas, columns: Columns) -> Int[Tensor, "row window"]:
@@ -132,15 +133,15 @@ def union(canvas: Canvas, first: Columns, second: Columns) -> Int[Tensor, "row b
 
 
 class Store:
-    """The keys and values of the rows of a `CacheStore`. A place is filled by the first call about it."""
+    """The keys and values of the rows of a `CacheStore`. An entry is filled by the first call about it."""
 
     def __init__(self, network: Network):
         self.network = network
         self.tables: dict[int, Table] = {}  # by width; one on a GPU
 
-    def read(self, canvas: Canvas, cache: CacheView) -> tuple[Tensor, PerRow]:
+    def read(self, canvas: Canvas, cache: CacheView, stale: bool) -> tuple[Tensor, PerRow]:
         """Return hidden states of the windows (row, at, width), and how many positions were computed for each row."""
-        filled = self._fill(cache) if cache.memory.stale else {}
+        filled = self._fill(cache) if stale else {}
         parts = [
             (bucket, *self.tables[bucket.width].read(bucket, cache, filled.get(bucket.width)))
             for bucket in buckets(canvas)
@@ -148,23 +149,22 @@ class Store:
         if len(parts) == 1:
             return parts[0][1:]
         hidden = parts[0][1].new_empty(len(canvas), *parts[0][1].shape[1:])
-        computed = torch.zeros_like(cache.places)
+        computed = torch.zeros_like(cache.entries)
         for bucket, part, count in parts:
             hidden[bucket.rows], computed[bucket.rows] = part, count
         return hidden, computed
 
     def _fill(self, cache: CacheView) -> dict[int, Filled]:
-        """Compute the stale places of this call by full forward passes, by width. Finding them waits for the device."""
-        memory, filled = cache.memory, {}
-        new = sorted({row for row in cache.places.tolist() if row // cache.scale in memory.stale})
+        """Compute the stale entries of this call by full forward passes, by width. Finding them waits for the device."""
+        has, wanted, filled = cache.store.filled, cache.stamps, {}
+        new = sorted({row for row in cache.entries.tolist() if has.get(e := row // cache.scale) != wanted[e]})
         if not new:
             return {}
-        memory.stale -= {row // cache.scale for row in new}
-        memory.fills += 1
-        rows = torch.tensor(new, device=cache.places.device)
+        cache.store.fill(cache, {row // cache.scale for row in new})
+        rows = torch.tensor(new, device=cache.entries.device)
         for bucket in buckets(cache.snapshot.rows(rows)):
             table = self.tables.setdefault(bucket.width, Table(self.network))
-            table.grow(memory.places * cache.scale, bucket)
+            table.grow(len(cache.stamps) * cache.scale, bucket)
             filled[bucket.width] = table.fill(rows[bucket.rows], bucket)
         return filled
 
@@ -204,7 +204,7 @@ class Table:
         return Filled(rows, torch.cat(hidden))
 
     def read(self, bucket: Bucket, cache: CacheView, filled: Filled | None) -> tuple[Tensor, PerRow]:
-        rows, window = cache.places[bucket.rows], cache.window[bucket.rows]
+        rows, window = cache.entries[bucket.rows], cache.window[bucket.rows]
         columns = window + bucket.extra
         anew = 1 + (window[:, 1:] != window[:, :-1]).sum(1)
         self._check(bucket, rows, columns)
@@ -233,14 +233,14 @@ class Table:
     def _step(self, bucket: Bucket, cache: CacheView, rows: PerRow, columns: Columns, steady: bool) -> Tensor:
         window = Window(bucket.tokens.gather(1, columns), columns - bucket.pad[:, None], columns, bucket.real)
         if steady and self.network.graphs.fit(window):
-            version = (cache.memory.number, cache.memory.fills, bucket.width, cache.version)
+            version = (cache.generation, cache.store.fills, bucket.width, cache.version)
             return self.network.graphs(self.kv, rows, window, version)
         size = max(1, CHUNK // columns.shape[1])
         parts = torch.arange(len(rows), device=rows.device).split(size)
         return torch.cat([self._launch(rows[some], window.rows(some)) for some in parts])
 
     def _launch(self, rows: PerRow, window: Window) -> Float[Tensor, "row at width"]:
-        """Copy each layer's keys and values only while it runs, so that rows with one parent share its place."""
+        """Copy each layer's keys and values only while it runs, so that rows with one parent share its entry."""
         kv, line = self.kv, lines(self.kv, rows)
         return self.network.module(
             window.tokens, window.places, window.real, lambda layer: select(kv[layer], line), window.columns
