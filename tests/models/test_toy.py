@@ -67,5 +67,5 @@ def test_too_few_or_too_many_letters_are_refused(name: str):
 
 
 def test_text_that_the_toy_cannot_read_is_refused():
-    with pytest.raises(UnmaskError, match=r"the toy model has no token"):
+    with pytest.raises(UnmaskError, match=r"the toy model cannot read"):
         load("toy-joint(letters=3)").text.encode("a!")

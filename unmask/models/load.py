@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import torch
 from huggingface_hub import snapshot_download
@@ -25,11 +25,13 @@ from unmask.models.checkpoints.weights import Shards, fill
 from unmask.models.devices import DTYPES, check_fits, choose_device, choose_dtype, needed, weights_bytes
 from unmask.models.families.family import family
 from unmask.models.model import Model, model
-from unmask.models.network.kv_cache import EXACT, Keep
 from unmask.models.network.network import Network
 from unmask.models.network.transformer import Shape, Transformer
 
 SETTINGS = ["*.json", "*.jinja", "merges.txt"]  # everything but the weights: a few megabytes
+# A cache is exact only where no position depends on what comes after its block.
+FULL_CACHES = {"exact": [], "approximate": ["prefix", "dual"]}
+BLOCK_CACHES = {"exact": ["exact"], "approximate": []}
 
 
 def load(
@@ -237,8 +239,7 @@ def inspect_checkpoint(name: str | Path, revision: str | None = None) -> Inspect
         template=manifest.text.template is not None,
         length=manifest.length,
         attention="full" if shape.block is None else "block-causal",
-        # A cache is exact only where no position depends on what comes after its block.
-        caches={"exact": [EXACT] * (shape.block is not None), "approximate": [*get_args(Keep)] * (shape.block is None)},
+        caches=FULL_CACHES if shape.block is None else BLOCK_CACHES,
         shards=shards.files,
         missing=[file for file in shards.files if not (folder / file).exists()],
         stored=shards.total or shards.bytes or None,

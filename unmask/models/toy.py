@@ -41,7 +41,7 @@ class Letters:
     def encode(self, text: str) -> list[int]:
         for letter in text:
             if letter not in self.alphabet:
-                raise UnmaskError(f"the toy model has no token {letter!r}: known: {self.alphabet[:-1]}")
+                raise UnmaskError(f"the toy model cannot read {letter!r}: it knows {self.alphabet[:-1]}")
         return [self.alphabet.index(letter) for letter in text]
 
     def decode(self, ids: Sequence[int]) -> str:

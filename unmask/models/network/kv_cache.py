@@ -7,60 +7,87 @@ what precedes the block, `dual` everything outside it.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, cast, get_args
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import Columns, Float, Int, PerRow
-from unmask.errors import UnmaskError, check_at_least, check_known
+from unmask.errors import UnmaskError, check_at_least
 from unmask.models.network.cuda_graphs import Window
 from unmask.models.network.exact_cache import ExactlyCached
 from unmask.models.network.network import BUCKET, CHUNK, Bucket, Network, buckets, take
 from unmask.models.network.transformer import lines, select
-from unmask.registry import parse
+from unmask.registry import ADDED, Registry
 
-Keep = Literal["prefix", "dual"]
-EXACT = "exact"  # the cache that a block-causal model has by default (exact_cache.py)
+EXACT = "exact"
 
 
+class KVCache(Protocol):
+    """A kind of KV cache that users choose by name."""
+
+    def wrap(self, denoiser: Denoiser, name: str) -> Denoiser:
+        """Return the denoiser of model `name` with this cache; refuse a model that does not allow it."""
+        ...
+
+
+kv_cache: Registry[KVCache] = Registry("cache")
+
+
+@kv_cache("none")
 @dataclass(frozen=True)
-class Cache:
-    """The settings of an approximate cache, written as `dual` or `dual(refresh=4)`."""
+class NoCache:
+    """Every step is a forward pass of whole rows."""
 
-    keep: Keep
-    refresh: int | None = None  # steps after which the cache is filled again; None: at the next block
+    def wrap(self, denoiser: Denoiser, name: str) -> Denoiser:
+        del name
+        return denoiser
+
+
+@kv_cache(EXACT)
+@dataclass(frozen=True)
+class ExactCache:
+    """The cache of block-causal models, which is on by default (exact_cache.py)."""
+
+    def wrap(self, denoiser: Denoiser, name: str) -> Denoiser:
+        if not _network(denoiser, name).packed:
+            raise UnmaskError(f"{name} is not block-causal, so no cache of it is exact: use cache='prefix' or 'dual'")
+        return ExactlyCached(_network(denoiser, name))
+
+
+@kv_cache("dual")
+@dataclass(frozen=True)
+class DualCache:
+    """Everything outside the block is cached."""
+
+    # steps after which the cache is filled again; none: at the next block
+    refresh: int | None = field(default=None, metadata={ADDED: True})
 
     def __post_init__(self) -> None:
         check_at_least(1, refresh=self.refresh)
 
-    def __str__(self) -> str:
-        return self.keep if self.refresh is None else f"{self.keep}(refresh={self.refresh})"
+    def wrap(self, denoiser: Denoiser, name: str) -> Denoiser:
+        if (network := _network(denoiser, name)).packed:
+            raise UnmaskError(f"{name} is block-causal: use cache='exact', which loses nothing")
+        return Cached(network, self)
 
 
-def read_cache(spec: str) -> Cache | None:
-    """Return the settings of an approximate cache; None for `none` and `exact`."""
-    call = parse(str(spec))
-    check_known(("none", EXACT, *get_args(Keep)), cache=call.name)
-    for key in call.settings:
-        if call.name in ("none", EXACT) or key != "refresh":
-            raise UnmaskError(f"cache {call.name!r} has no setting {key!r}: write dual(refresh=4)")
-    if call.name in ("none", EXACT):
-        return None
-    refresh = call.settings.get("refresh")
-    if refresh is None:
-        return Cache(cast(Keep, call.name))
-    if refresh.settings or not re.fullmatch(r"-?\d+", refresh.name):
-        raise UnmaskError(f"refresh must be a whole number of steps, got {refresh.name!r}")
-    return Cache(cast(Keep, call.name), int(refresh.name))
+@kv_cache("prefix")
+class PrefixCache(DualCache):
+    """Everything before the block is cached."""
+
+
+def _network(denoiser: Denoiser, name: str) -> Network:
+    if not isinstance(denoiser, Network):
+        raise UnmaskError(f"{name} has no keys and values to cache: use cache='none'")
+    return denoiser
 
 
 def make_cache(spec: str) -> str:
     """Return the canonical spelling of a cache."""
-    return str(read_cache(spec) or parse(str(spec)).name)
+    return kv_cache.spec(kv_cache.make(str(spec)))
 
 
 def usual_cache(denoiser: Denoiser) -> str:
@@ -70,24 +97,13 @@ def usual_cache(denoiser: Denoiser) -> str:
 
 def cached(denoiser: Denoiser, spec: str | None = None, name: str = "the model") -> Denoiser:
     """Return the denoiser with a cache, by default its usual one; refuse a cache that the model does not allow."""
-    chosen = make_cache(spec or usual_cache(denoiser))
-    if chosen == "none":
-        return denoiser
-    if not isinstance(denoiser, Network):
-        raise UnmaskError(f"{name} has no keys and values to cache: use cache='none'")
-    if denoiser.packed:
-        if chosen != EXACT:
-            raise UnmaskError(f"{name} is block-causal: use cache='exact', which loses nothing, instead of {chosen!r}")
-        return ExactlyCached(denoiser)
-    if (cache := read_cache(chosen)) is None:
-        raise UnmaskError(f"{name} is not block-causal, so no cache of it is exact: use cache='prefix' or 'dual'")
-    return Cached(denoiser, cache)
+    return kv_cache.make(spec or usual_cache(denoiser)).wrap(denoiser, name)
 
 
 class Cached(Wrapper):
     """A network that computes only the window of each row, and reads the rest from the cache."""
 
-    def __init__(self, network: Network, cache: Cache):
+    def __init__(self, network: Network, cache: DualCache):
         super().__init__(network)
         self.network, self.cache = network, cache
 
@@ -113,7 +129,7 @@ class Cached(Wrapper):
         """Return the columns that are computed at every step, left to right; the last may be repeated."""
         if self.network.shifted:  # logits are read one position earlier
             columns = union(canvas, columns, self.network.read_at(canvas, columns))
-        if self.cache.keep == "prefix":
+        if isinstance(self.cache, PrefixCache):
             first = columns.amin(1, keepdim=True)
             size = int((canvas.width - first).max())
             columns = (first + torch.arange(size, device=first.device)).clamp_(max=canvas.width - 1)
@@ -155,7 +171,7 @@ class Store:
         return hidden, computed
 
     def _fill(self, cache: CacheView) -> dict[int, Filled]:
-        """Compute the stale entries of this call by full forward passes, by width. Finding them waits for the device."""
+        """Compute the stale entries of this call by full forward passes. Finding them waits for the device."""
         has, wanted, filled = cache.store.filled, cache.stamps, {}
         new = sorted({row for row in cache.entries.tolist() if has.get(e := row // cache.scale) != wanted[e]})
         if not new:
