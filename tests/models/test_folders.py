@@ -165,6 +165,21 @@ def test_a_template_is_read_from_each_place_it_may_be_in(checkpoint: Path, tmp_p
     assert read_text(folder).chat([*TALK, {"role": "assistant", "content": "So"}]) == TALK[0]["content"] + "\n\nSo"
 
 
+def test_loading_reads_each_small_file_once_and_decoding_none(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    original = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path, *a, **k: (read.append(path.name), original(path, *a, **k))[1])
+    model = load_folder(checkpoint)
+    assert {"config.json", "tokenizer_config.json", "model.safetensors.index.json"} <= set(read)
+    assert len(read) == len(set(read))
+    read.clear()
+    canvas = Canvas.blank([model.text.encode(model.text.chat(TALK))], 4, model.denoiser.mask_id)
+    decode(decoder.make("low-confidence"), model.denoiser, canvas)
+    assert not read
+
+
 def test_a_folder_loads_in_the_given_dtype(checkpoint: Path) -> None:
     model = load_folder(checkpoint, dtype="float64")
     assert model.denoiser.dtype == torch.float64

@@ -227,39 +227,25 @@ def _sentences(mask: str, **roles: str) -> SpecialTokens:
     return SpecialTokens(ids, named, SENTENCES)
 
 
+def _numbered(names: str, *ids: int) -> dict[str, int]:
+    return dict(zip(names.split(), ids, strict=True))
+
+
 _LLADA = SpecialTokens(
-    {
-        "<|startoftext|>": 126_080,
-        "<|endoftext|>": 126_081,
-        "<|mdm_mask|>": 126_336,
-        "<|start_header_id|>": 126_346,
-        "<|end_header_id|>": 126_347,
-        "<|eot_id|>": 126_348,
-    },
+    _numbered("<|startoftext|> <|endoftext|> <|mdm_mask|>", 126_080, 126_081, 126_336)
+    | _numbered("<|start_header_id|> <|end_header_id|> <|eot_id|>", 126_346, 126_347, 126_348),
     {"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>"},
     HEADERS,
 )
 _MOE = SpecialTokens(
-    {
-        "<|startoftext|>": 156_891,
-        "<|endoftext|>": 156_892,
-        "<|mask|>": 156_895,
-        "<role>": 156_898,
-        "</role>": 156_899,
-        "<|role_end|>": 156_900,
-    },
+    _numbered("<|startoftext|> <|endoftext|> <|mask|>", 156_891, 156_892, 156_895)
+    | _numbered("<role> </role> <|role_end|>", 156_898, 156_899, 156_900),
     {**_LLADA.roles, "mask_token": "<|mask|>"},
     ROLES,
 )
 # Directly after the words of the published vocab.json; the published tokenizer has other tokens in between.
 _DREAM = SpecialTokens(
-    {
-        "<|endoftext|>": 151_643,
-        "<|im_start|>": 151_644,
-        "<|im_end|>": 151_645,
-        "<|beginoftext|>": 151_646,
-        "<|mask|>": 151_647,
-    },
+    _numbered("<|endoftext|> <|im_start|> <|im_end|> <|beginoftext|> <|mask|>", *range(151_643, 151_648)),
     {**_LLADA.roles, "bos_token": "<|beginoftext|>", "mask_token": "<|mask|>"},
     SYSTEM + CHATML,
     separate=True,
@@ -273,10 +259,7 @@ SPECIAL_TOKENS = {
     "sdar": _qwen("<|MASK|>", 151_669),
     "dream-reasoner": _qwen("<|MASK|>", 151_669),
     "fast-dllm": _qwen("|<MASK>|", 151_665, eos="<|im_end|>"),
-    "a2d-qwen3": _A2D,
-    "a2d-qwen3-bd3lm": _A2D,
-    "a2d-qwen2": _A2D,
-    "a2d-qwen2-bd3lm": _A2D,
+    **dict.fromkeys(("a2d-qwen3", "a2d-qwen3-bd3lm", "a2d-qwen2", "a2d-qwen2-bd3lm"), _A2D),
     "illada": _sentences("<[MASK]>"),
     "stable-diffcoder": _sentences("<[MASK_TOKEN]>", mask_token="<[MASK_TOKEN]>"),
 }
