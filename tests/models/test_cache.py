@@ -190,7 +190,7 @@ def test_rows_of_any_length_are_computed_as_alone_to_the_byte(keep: str, tmp_pat
 
 @pytest.mark.parametrize("keep", KEEPS)
 def test_a_wider_question_keeps_the_prefix_and_forwards_nothing_twice(keep: str, tmp_path: Path):
-    """As a search asks: candidates of each parent are scored with the block and all that follows computed anew."""
+    """A search scores candidates of each parent with the block and all that follows computed again."""
     network = network_of(tmp_path)
     then = canvas_of(network, LENGTHS)
     block, rest = then.slots[:, 4:8], then.slots[:, 4:]
@@ -227,7 +227,7 @@ def test_shifted_logits_are_read_through_the_cache_one_position_earlier(keep: st
 
 
 def repeatable(run):
-    """What a graph does, on a CPU: the same run again, into the same place."""
+    """Imitate a graph on a CPU: the same run again, into the same place."""
     hidden = run()
     return hidden, lambda: hidden.copy_(run())
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
 from tests.decoders.examples import specs
+from tests.models.test_cache import repeatable
 from unmask.core import Canvas, Decoded, Denoiser, Rows, Schedule, decode, decoder
 from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError
@@ -122,12 +121,6 @@ def test_a_blank_block_is_answered_from_memory_and_memory_is_bounded():
         assert again.tolist() == [0]
     assert len(model.blank) <= 4
     assert len(model.pages) <= 8
-
-
-def repeatable(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
-    """What a graph does, on a CPU: the same run again, into the same place."""
-    hidden = run()
-    return hidden, lambda: hidden.copy_(run())  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("spec", ["ots(beams=3, temperature=1)", "adaptive(sure=0.2, temperature=1)"])

@@ -199,7 +199,7 @@ def empty(shape: Shape, device: torch.device, dtype: torch.dtype) -> Transformer
 
 @dataclass(frozen=True)
 class Inspection:
-    """What `unmask models inspect` shows about a checkpoint."""
+    """The facts about a checkpoint that `unmask models inspect` shows."""
 
     name: str
     family: str

@@ -36,7 +36,7 @@ class Shards:
 
     folder: Path
     index: dict[str, str]  # file of each tensor; empty without an index
-    total: int | None = None  # bytes of all tensors, where the index says so
+    total: int | None = None  # bytes of all tensors, where the index has them
 
     @classmethod
     def of(cls, folder: Path, local: bool = True) -> Shards:

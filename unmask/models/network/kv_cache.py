@@ -222,10 +222,10 @@ class Table:
     def read(self, bucket: Bucket, cache: CacheView, filled: Filled | None) -> tuple[Tensor, PerRow]:
         rows, window = cache.entries[bucket.rows], cache.window[bucket.rows]
         columns = window + bucket.extra
-        anew = 1 + (window[:, 1:] != window[:, :-1]).sum(1)
+        computed = 1 + (window[:, 1:] != window[:, :-1]).sum(1)
         self._check(bucket, rows, columns)
         if filled is None:
-            return self._step(bucket, cache, rows, columns, cache.steady), anew
+            return self._step(bucket, cache, rows, columns, cache.steady), computed
         now = torch.isin(rows, filled.rows)
         same = now & (bucket.tokens == self.tokens[rows]).all(1)
         place = torch.searchsorted(filled.rows, rows).clamp_(max=len(filled.rows) - 1)
@@ -233,7 +233,7 @@ class Table:
         if len(other := (~same).nonzero()[:, 0]):  # filled earlier, or written to since it entered
             hidden[other] = self._step(_some(bucket, other), cache, rows[other], columns[other], steady=False)
         length = torch.where(now, bucket.width - bucket.pad, 0)
-        return hidden, torch.where(same, length, anew + length)
+        return hidden, torch.where(same, length, computed + length)
 
     def _check(self, bucket: Bucket, rows: PerRow, columns: Columns) -> None:
         if rows.device.type != "cpu":  # the check would wait for the device
