@@ -89,6 +89,7 @@ class ChildProcess:
             stderr=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
+            env=os.environ | {"PYTHONHASHSEED": "0"},  # sets of strings have the same order in every child
         )
         if self._exchange(None) is None:
             raise ChildNotStartedError(f"{self.script.name} cannot be started: run `python {self.script}` to see why")
@@ -99,7 +100,7 @@ class ChildProcess:
         assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
-        timer = Timer(self.patience, process.kill)
+        timer = Timer(self.patience, process.kill)  # not select, which lacks pipes on Windows and files above 1023
         timer.daemon = True
         timer.start()
         try:
