@@ -136,7 +136,7 @@ WRONG = [
     (["generate", "abc", "--stop", ""], "", "stop string"),
     (["generate", "abc", "--suppress", "--early-end"], "", "choose one"),
     (["generate", "abc", "--cache", "prefx"], "", "did you mean 'prefix'"),
-    (["generate", "abc", "--cache", "dual", "--model", "toy-chain"], "", "toy-chain keeps no keys and values"),
+    (["generate", "abc", "--cache", "dual", "--model", "toy-chain"], "", "toy-chain has no keys and values"),
     (["generate", "abc", "--compile", "--device", "cpu"], "", "compiled layers need a GPU"),
     (["generate", "abc", "--decoder", "low-confidance"], "", "did you mean 'low-confidence'"),
     (["generate", "abc", "--decoder", "ots(beam=4)"], "", "did you mean 'beams'"),

@@ -100,10 +100,10 @@ def test_a_swapped_wording_is_part_of_the_run(run, model: str, tmp_path: Path, m
         (("--data", "nowhere"), "there is no data folder nowhere"),
         (("--early-end", "--suppress"), "choose one of them"),
         (("--cache", "daul"), "unknown cache 'daul': did you mean 'dual'?"),
-        (("--cache", "dual(refresh=0)"), "refresh=0 does not work: choose 1 or more steps"),
-        (("--cache", "dual(refresh=x)"), "refresh takes a whole number of steps, not 'x'"),
-        (("--cache", "dual(refresh=4(x=1))"), "refresh takes a whole number of steps, not '4'"),
-        (("--cache", "dual(reset=4)"), "cache 'dual' has no setting 'reset': write dual(refresh=4)"),
+        (("--cache", "dual(refresh=0)"), "refresh must be at least 1, got 0"),
+        (("--cache", "dual(refresh=x)"), "takes a whole number, not 'x'"),
+        (("--cache", "dual(refresh=4(x=1))"), "dual(refresh=…) takes a plain value"),
+        (("--cache", "dual(reset=4)"), "cache 'dual' has no setting 'reset'"),
     ],
 )
 def test_bad_input_ends_with_one_sentence_and_no_folder(run, model: str, tmp_path: Path, more, said: str):

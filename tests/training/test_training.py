@@ -11,7 +11,7 @@ import torch
 from unmask.decoders import LowConfidence
 from unmask.errors import UnmaskError
 from unmask.models import load, load_folder
-from unmask.models.checkpoints.save import token_id
+from unmask.models.checkpoints.weights import token_id
 from unmask.models.network.transformer import Shape
 from unmask.training import make, recipe
 from unmask.training.batches import LEAST, batches, corrupt

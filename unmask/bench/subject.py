@@ -17,7 +17,7 @@ from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.models.checkpoints.random_weights import random_denoiser
 from unmask.models.load import compile_layers
-from unmask.models.network.network import Network, make_network
+from unmask.models.network.network import Network
 from unmask.runs.prompts import read_prompt
 from unmask.tasks import Countdown, Task
 
@@ -51,7 +51,7 @@ class Subject:
         """The same weights in a second module, whose layers are compiled."""
         module = self.network.module
         shared = copy.deepcopy(module, {id(weight): weight for weight in module.parameters()})
-        network = make_network(shared, self.network.mask_id, self.network.shifted)
+        network = Network(shared, self.network.mask_id, self.network.shifted)
         compile_layers(network, self.name)
         return network
 

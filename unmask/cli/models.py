@@ -14,7 +14,7 @@ from unmask.models.checkpoints.random_weights import SIZES, random_folder
 from unmask.models.devices import format_bytes, stored_dtype
 from unmask.models.families.family import DEFAULT_FAMILY
 from unmask.models.families.family import family as families
-from unmask.models.inspection import Inspection, inspect_checkpoint
+from unmask.models.load import Inspection, inspect_checkpoint
 
 models = typer.Typer(name="models", help="Look into checkpoints, or make random ones.", no_args_is_help=True)
 app.add_typer(models)

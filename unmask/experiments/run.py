@@ -20,7 +20,7 @@ from unmask.experiments.experiment import Experiment, Findings
 from unmask.experiments.results import Evidence
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup
-from unmask.models.inspection import inspect_checkpoint
+from unmask.models.load import inspect_checkpoint
 from unmask.report import formats
 from unmask.report.compare import cell_figures
 from unmask.report.gather import gather, grouped

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from unmask.models.checkpoints.save import token_id
+from unmask.models.checkpoints.weights import token_id
 from unmask.models.network.transformer import Transformer
 from unmask.training.recipe import END, Recipe
 

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from unmask.errors import UnmaskError
-from unmask.models.checkpoints.save import token_id
+from unmask.models.checkpoints.weights import token_id
 from unmask.models.network.transformer import Transformer
 from unmask.training.batches import batches, loss
 from unmask.training.recipe import MASK, Recipe

@@ -62,10 +62,10 @@ def test_a_transformer_is_the_same_for_the_same_seed_and_leaves_torchs_own_rando
 @pytest.mark.parametrize("name", ["toy-joint", "toy-chain", "toy-transformer"])
 def test_too_few_or_too_many_letters_are_refused(name: str):
     for letters in (1, 63):
-        with pytest.raises(UnmaskError, match=f"letters={letters} does not work: choose 2 to 62"):
+        with pytest.raises(UnmaskError, match="letters must be between 2 and 62"):
             load(f"{name}(letters={letters})")
 
 
 def test_text_that_the_toy_cannot_read_is_refused():
-    with pytest.raises(UnmaskError, match=r"the toy model cannot read '!': it knows ab\."):
+    with pytest.raises(UnmaskError, match=r"the toy model cannot read"):
         load("toy-joint(letters=3)").text.encode("a!")
