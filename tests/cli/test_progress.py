@@ -1,4 +1,4 @@
-"""Progress fits its terminal, and without one a line says that the work goes on."""
+"""Progress fits its terminal; without a terminal a line is printed from time to time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
         return True
 
     def lines(self) -> list[str]:
-        """What can be read of it."""
+        """Return the lines without control sequences."""
         text = re.sub(r"\x1b\[\??[0-9;]*[A-Za-z]", "", self.getvalue())
         return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
 
@@ -39,16 +39,16 @@ def test_a_bar_keeps_count_and_time_left_at_every_width(columns: int, monkeypatc
     assert ":" in last.split("3/40")[1]
 
 
-def test_a_heartbeat_says_what_is_done(monkeypatch: pytest.MonkeyPatch):
+def test_a_heartbeat_prints_the_progress(monkeypatch: pytest.MonkeyPatch):
     shown, beaten = io.StringIO(), threading.Event()
     monkeypatch.setattr(progress, "HEARTBEAT", 0.001)
     monkeypatch.setattr(sys, "stderr", shown)
 
-    def say() -> str:
+    def report() -> str:
         beaten.set()
         return "3 of 4"
 
-    with progress.heartbeat(say):
+    with progress.heartbeat(report):
         assert beaten.wait(60)
     assert shown.getvalue().startswith("unmask: 3 of 4\n")
 
