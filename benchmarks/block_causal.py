@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.bench.cases import Plan, Sizes
+
 from unmask.bench.run import BenchmarkRun
 from unmask.bench.subject import Subject
 from unmask.models.devices import format_bytes

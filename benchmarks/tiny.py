@@ -54,7 +54,7 @@ def main() -> None:
                 "seed": args.seed,
                 "problems": len(problems),
                 "accuracy": round(100 * counted.accuracy, 2),
-                "forward_passes": counted.rows,
+                "forward_passes": counted.forward_passes,
                 "seconds": round(time.perf_counter() - began, 1),
                 "device": args.device,
                 "precision": args.precision,

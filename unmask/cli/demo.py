@@ -24,7 +24,7 @@ from unmask.environment import as_printed
 if TYPE_CHECKING:
     from unmask import api
     from unmask.core import Frame
-    from unmask.tasks import Problem
+    from unmask.tasks import Countdown, Problem
     from unmask.view.trace_page import Shown
 
 TITLE = "Countdown: reach the target with every number used once"
@@ -85,13 +85,13 @@ def demo(
     if page is not None:
         problem = _example(some, results)
         with status_line("making a page of one problem"):
-            traces = [_traced(loaded, problem, spec, length, seed) for spec in (SEARCH, PATH)]
+            traces = [traced(loaded, problem, spec, length, seed) for spec in (SEARCH, PATH)]
         keep(trace_page(traces).encode(), page)
         if not json:
             print(f"A page that shows one of them step by step: {page}")
 
 
-def _task() -> Any:
+def _task() -> Countdown:
     from unmask.tasks import Countdown
 
     return Countdown()
@@ -138,7 +138,7 @@ def _example(problems: list[Problem], results: list[dict[str, Any]]) -> Problem:
     return next(found, problems[0])
 
 
-def _traced(model: api.Model, problem: Problem, spec: str, length: int, seed: int) -> Shown:
+def traced(model: api.Model, problem: Problem, spec: str, length: int, seed: int) -> Shown:
     from unmask import api
     from unmask.view.trace_page import Shown
 

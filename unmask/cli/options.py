@@ -121,7 +121,7 @@ def _parameter(name: str, text: FieldText, defaults: dict[str, Any]) -> inspect.
     default = defaults.get(name, DECODER if text.annotation == "Decoder" else text.default)
     kind = text.annotation.removesuffix(" | None")
     repeated = kind.startswith("tuple[str")
-    hint = list[str] if repeated else Literal[text.choices] if text.choices else TYPES[kind]
+    hint: Any = list[str] if repeated else Literal[text.choices] if text.choices else TYPES[kind]
     metavar = None if hint is bool or text.choices else METAVARS.get(name, "NAME" if hint is str else "N")
     option = typer.Option(
         *FLAGS.get(name, ("--" + name.replace("_", "-"),)),
