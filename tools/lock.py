@@ -41,7 +41,7 @@ def _extra(name: str, extras: dict[str, list[str]]) -> list[str]:
 
 
 def main() -> None:
-    options = "--quiet --generate-hashes --universal --no-header --no-annotate --python-version 3.11".split()
+    options = ["--quiet", "--generate-hashes", "--universal", "--no-header", "--no-annotate", "--python-version=3.11"]
     compile_ = ["uv", "pip", "compile", *options, *sys.argv[1:], "--output-file", str(LOCK), "-"]
     subprocess.run(compile_, input="\n".join(requirements()), text=True, check=True, cwd=ROOT)
     LOCK.write_text(HEADER + LOCK.read_text("utf-8").removeprefix(HEADER), "utf-8")
