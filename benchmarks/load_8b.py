@@ -22,8 +22,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from unmask.bench.subject import Measurement, Tokens, measure
 
+from unmask.bench.subject import Measurement, Tokens, measure
 from unmask.core import Canvas
 from unmask.models.checkpoints.random_weights import random_folder, random_shape
 from unmask.models.devices import format_bytes

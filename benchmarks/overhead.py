@@ -2,9 +2,9 @@
 
     python benchmarks/overhead.py --model tiny --decoder ots --length 64 --limit 32 --batch 8
 
-One JSON line is printed per round: seconds spent decoding, seconds spent on the rest, and their ratio. The model is loaded
-before the clock starts. `bare` is the time to decode the same problems outside a run, for comparison. On a shared
-machine it varies by more than the overhead, which is why the overhead is timed inside a single run.
+One JSON line is printed per round: seconds spent decoding, seconds spent on the rest, and their ratio. The model is
+loaded before the clock starts. `bare` is the time to decode the same problems outside a run, for comparison. On a
+shared machine it varies by more than the overhead, so the overhead is timed inside a single run.
 """
 
 import argparse

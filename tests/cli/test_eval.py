@@ -1,6 +1,5 @@
 """`unmask eval`: figures on standard output, progress on standard error."""
 
-import io
 import json
 import sys
 from functools import partial
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.terminal import Terminal
 from tests.runs.nano import nano
 from unmask.runs.store import read_run
 
@@ -57,10 +57,6 @@ def test_failures_are_counted_and_the_first_is_shown(run, tmp_path: Path):
 
 
 def test_a_person_is_shown_rate_cost_and_accuracy(run, model: str, tmp_path: Path, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     shown = Terminal()
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm")

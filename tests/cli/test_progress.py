@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import io
-import re
 import sys
 import threading
 
 import pytest
 
+from tests.cli.terminal import Terminal
 from unmask.cli import progress
 from unmask.report import formats
 from unmask.report.tables import Table
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-    def lines(self) -> list[str]:
-        """Return the lines without control sequences."""
-        text = re.sub(r"\x1b\[\??[0-9;]*[A-Za-z]", "", self.getvalue())
-        return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from unmask.cli import options
 from unmask.cli.boundary import print_json
 from unmask.cli.progress import status_line, step_of
-from unmask.environment import as_printed
 
 if TYPE_CHECKING:
     from unmask import api
     from unmask.core import Frame
+    from unmask.report.tables import Table
     from unmask.tasks import Countdown, Problem
     from unmask.view.trace_page import Shown
 
 TITLE = "Countdown: reach the target with every number used once"
-HEAD = "numbers → target"
-GAP = 2  # spaces between two columns of the table
 ENOUGH = 1000  # problems per task in docs/results.md
 PATH, SEARCH = "low-confidence", "search"
 DECODERS = {
@@ -37,10 +29,8 @@ DECODERS = {
     "Order-Token Search": "order-token-search(beams=4, temperature=1.0)",
     "search": SEARCH,
 }
-REMARK = """A forward pass is one text passed through the network once. Computed: identical texts of a problem are
-computed only once."""
+REMARK = "A forward pass takes one text through the network once; identical texts of a problem are computed only once."
 Results = Sequence[Mapping[str, Any]]
-Lines = Sequence[Sequence[str]]
 
 
 def demo(
@@ -64,6 +54,7 @@ def demo(
     """
     from unmask import api
     from unmask.core import decoder
+    from unmask.report import formats
     from unmask.report.plots import keep
     from unmask.runs.files import check_writable
     from unmask.runs.settings import MAX_FORWARD_PASSES, check_cost
@@ -80,7 +71,7 @@ def demo(
     if json:
         print_json(results)
     else:
-        show(some, results, DECODERS, Console(highlight=False))
+        formats.terminal([answer_table(some, results, DECODERS)])
         page = page or Path(tempfile.mkdtemp(prefix="unmask-")) / "demo.html"
     if page is not None:
         problem = _example(some, results)
@@ -151,83 +142,38 @@ def traced(model: api.Model, problem: Problem, spec: str, length: int, seed: int
     return Shown(output.trace, grade.right, grade.answer)
 
 
-@dataclass(frozen=True)
-class Total:
-    """The results of one decoder, summed over problems."""
+def answer_table(problems: Sequence[Problem], results: Results, specs: Mapping[str, str]) -> Table:
+    """Return the answers of each decoder and their cost; `specs` maps names to decoders."""
+    from unmask.report.tables import Table
 
-    name: str
-    right: int
-    problems: int
-    forward_passes: int
-    computed: int
-
-    def cost(self, unit: str = "") -> str:
-        """Return the forward passes per problem, and those computed if they are fewer."""
-        asked, computed = (f"{count / self.problems:.0f}" for count in (self.forward_passes, self.computed))
-        return asked + unit + (f" ({computed} computed)" if computed != asked else "")
-
-
-def show(problems: Sequence[Problem], results: Results, specs: Mapping[str, str], console: Console) -> None:
-    """Print a table of answers, or a list in a narrow terminal, then their cost; `specs` maps names to decoders."""
-    totals = [_total(name, [each for each in results if each["decoder"] == spec]) for name, spec in specs.items()]
-    answers = [_line(problem, results, specs) for problem in problems]
-    sums = [
-        ["right", *(str(total.right) for total in totals)],
-        ["forward passes", *(str(total.forward_passes) for total in totals)],
-        ["computed", *(str(total.computed) for total in totals)],
-    ]
+    by_decoder = {name: [each for each in results if each["decoder"] == spec] for name, spec in specs.items()}
+    rows = [_line(place, problem, by_decoder) for place, problem in enumerate(problems)]
+    for label, key in (("right", "right"), ("forward passes", "forward_passes"), ("computed", "computed")):
+        rows.append([label, *(str(sum(each[key] for each in some)) for some in by_decoder.values())])
     named = "; ".join(name if name == spec else f"{name} is {spec}" for name, spec in specs.items())
-    console.print(Text(TITLE, "bold"))
-    draw = _print_table if _fits([*answers, *sums], specs, console.width) else _print_list
-    draw(answers, sums, list(specs), console)
-    console.print(Text(f"Decoders: {named}. A setting that is not written is at its default."))
-    console.print(Text(verdict(totals)))
-    console.print(Text(" ".join(REMARK.split())))
+    notes = [f"Decoders: {named}. A setting that is not written is at its default.", verdict(by_decoder), REMARK]
     if len(problems) < ENOUGH:
         few = "1 problem is" if len(problems) == 1 else f"{len(problems)} problems are"
-        console.print(Text(f"{few} too few to compare decoders; docs/results.md uses {ENOUGH:,} per task."))
+        notes.append(f"{few} too few to compare decoders; docs/results.md uses {ENOUGH:,} per task.")
+    return Table.of("timing", TITLE, ("numbers → target", *specs), rows, notes)
 
 
-def verdict(totals: Sequence[Total]) -> str:
-    """Return a sentence with the number of problems that each decoder solved, and its cost."""
-    best, *others = sorted(totals, key=lambda total: (-total.right, total.forward_passes))
-    first = f"{best.name} solved {best.right} of {best.problems} with {best.cost(' forward passes per problem')}"
-    return "; ".join([first, *(f"{each.name} {each.right} with {each.cost()}" for each in others)]) + "."
-
-
-def _total(name: str, results: Results) -> Total:
-    right, asked, computed = (sum(each[key] for each in results) for key in ("right", "forward_passes", "computed"))
-    return Total(name, right, len(results), asked, computed)
-
-
-def _line(problem: Problem, results: Results, specs: Mapping[str, str]) -> list[str]:
-    answers = {each["decoder"]: each for each in results if each["problem"] == problem.id}
-    signs = {spec: "✓" if answers[spec]["right"] else "✗" for spec in specs.values()}
+def _line(place: int, problem: Problem, by_decoder: Mapping[str, Results]) -> list[str]:
+    answers = [results[place] for results in by_decoder.values()]
     question = f"{' '.join(map(str, problem.data['numbers']))} → {problem.data['target']}"
-    line = [question, *(f"{sign} {answers[spec]['answer'] or '(no answer)'}" for spec, sign in signs.items())]
-    return list(map(as_printed, line))
+    return [question, *(f"{'✓' if each['right'] else '✗'} {each['answer'] or '(no answer)'}" for each in answers)]
 
 
-def _fits(lines: Lines, names: Mapping[str, str], width: int) -> bool:
-    columns = zip([as_printed(HEAD), *names], *lines, strict=True)
-    return sum(max(map(cell_len, column)) + GAP for column in columns) - GAP <= width
-
-
-def _print_table(answers: Lines, sums: Lines, names: Sequence[str], console: Console) -> None:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    for head in (as_printed(HEAD), *names):
-        table.add_column(Text(head), no_wrap=True)
-    for place, line in enumerate([*answers, *sums], 1):
-        table.add_row(*map(Text, line), end_section=place == len(answers))
-    console.print(table)
-    console.print()
-
-
-def _print_list(answers: Lines, sums: Lines, names: Sequence[str], console: Console) -> None:
-    """Print each problem above its answers, every answer beside the name of its decoder."""
-    for line in (*answers, *sums):
-        console.print(Text(line[0]))
-        width = max(map(cell_len, line[1:]))
-        for text, name in zip(line[1:], names, strict=True):
-            console.print(Text.assemble(f"  {text:<{width}}  ", (name, "dim")))
-    console.print()
+def verdict(by_decoder: Mapping[str, Results]) -> str:
+    """Return a sentence with the number of problems that each decoder solved, and its cost per problem."""
+    sums = {
+        name: [sum(each[key] for each in some) for key in ("right", "forward_passes", "computed")]
+        for name, some in by_decoder.items()
+    }
+    parts = []
+    for name, (right, asked, computed) in sorted(sums.items(), key=lambda item: (-item[1][0], item[1][1])):
+        n = len(by_decoder[name])
+        of, unit = (f" of {n}", " forward passes per problem") if not parts else ("", "")
+        merged = f" ({computed / n:.0f} computed)" if round(computed / n) != round(asked / n) else ""
+        parts.append(f"{name} solved {right}{of} with {asked / n:.0f}{unit}{merged}")
+    return "; ".join(parts) + "."
