@@ -12,6 +12,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 from typer.core import TyperGroup
@@ -182,10 +183,19 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_stdin(what: str) -> bytes:
-    if sys.stdin is None:
-        raise UnmaskError(f"standard input is closed: {what} is read from it")
-    return sys.stdin.buffer.read()
+def read_text(path: str | Path, what: str, errors: str = "strict") -> str:
+    """Return the UTF-8 text of a file, or of standard input for `-`."""
+    name = f"{what} on standard input" if str(path) == "-" else repr(str(path))
+    try:
+        if str(path) != "-":
+            return Path(path).read_bytes().decode("utf-8-sig", errors)
+        if sys.stdin is None:
+            raise UnmaskError(f"standard input is closed: {what} is read from it")
+        return sys.stdin.buffer.read().decode("utf-8-sig", errors)
+    except UnicodeDecodeError:
+        raise UnmaskError(f"{name} is not UTF-8 text") from None
+    except OSError as error:
+        raise UnmaskError(f"{name} cannot be read: {error.strerror}") from None
 
 
 @contextmanager

@@ -4,47 +4,42 @@ from __future__ import annotations
 
 import io
 import json as jsons
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unmask.cli import options
-from unmask.cli.boundary import print_json, read_stdin, resumable, typed
-from unmask.cli.options import repeatable
+from unmask.cli.boundary import print_json, read_text, resumable, typed
 from unmask.cli.progress import board, counting
-from unmask.errors import UnmaskError
 
 if TYPE_CHECKING:
     from unmask.runs.store import Run
 
 
-@options.expand("decoder", "length", "seed")
+@dataclass(frozen=True)
+class GridOptions:
+    """The cells of a grid, and the folder of its run."""
+
+    model: list[str] = field(default_factory=list)  # name, folder or hub id
+    task: list[str] = field(default_factory=list)  # task, such as gsm8k or countdown(level=4)
+    decoder: list[str] = field(default_factory=list)  # decoder, such as ots(beams=4)
+    out: Path = Path()  # run folder; an unfinished run resumes
+    length: list[int] = field(default_factory=list)  # masks after the prompt; default: the model's own
+    seed: list[int] = field(default_factory=lambda: [0])  # seed of all random numbers; default: 0
+    limit: int | None = None  # problems per task; default: all
+    samples: int = 1  # answers per problem, for pass@k and votes
+    traces: bool = False  # keep a trace of every decoding run
+    max_forward_passes: int | None = None  # largest number of forward passes per problem
+
+
+@options.expand(max_forward_passes=options.Own(f"{options.MAX_FORWARD_PASSES:,}"))
 def eval_(
-    model: Annotated[
-        list[str] | None, repeatable("--model", "-m", metavar="MODEL", help="Name, folder or hub id")
-    ] = None,
-    task: Annotated[
-        list[str] | None, repeatable("--task", "-t", metavar="SPEC", help="Task, such as gsm8k or countdown(level=4)")
-    ] = None,
-    decoder: Annotated[
-        list[str] | None, repeatable("--decoder", "-d", metavar="SPEC", help="Decoder, such as ots(beams=4)")
-    ] = None,
-    out: Annotated[
-        Path | None, options.path_option("--out", "-o", metavar="DIR", help="Run folder; an unfinished run resumes.")
-    ] = None,
-    length: Annotated[
-        list[int] | None,
-        repeatable("--length", "-l", metavar="N", help="Masks after the prompt; default: the model's own"),
-    ] = None,
-    seed: Annotated[list[int] | None, repeatable("--seed", "-s", metavar="N", help="Seed; default: 0")] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", help="Problems per task; default: all.")] = None,
-    samples: Annotated[int, typer.Option(metavar="N", help="Answers per problem, for pass@k and votes.")] = 1,
     *,
+    cells: Annotated[dict[str, Any], (__name__, "GridOptions")],
     tasks: options.TaskFields,
-    engine: options.EngineFields,
-    traces: Annotated[bool, typer.Option("--traces", help="Keep a trace of every decoding run.")] = False,
-    max_forward_passes: options.MaxForwardPasses = None,
+    work: options.EngineFields,
     config: options.ConfigFile = None,  # type: ignore[assignment]  its callback always returns a value
     dump: options.DumpConfig = False,
     decoding: options.DecodingFields,
@@ -68,28 +63,28 @@ def eval_(
     from unmask.runs.grid import make_grid
     from unmask.runs.settings import Decoding, Placement
 
-    graded, chosen, folder = options.TaskOptions(**tasks), options.EngineOptions(**engine), out or Path()
+    given, graded, chosen = GridOptions(**cells), options.TaskOptions(**tasks), options.EngineOptions(**work)
     graded.use_data()
     grid = make_grid(
-        model or (),
-        task or (),
-        decoder or (),
-        length or (),
-        seeds=seed or (0,),
-        samples=samples,
-        limit=limit,
+        given.model,
+        given.task,
+        given.decoder,
+        given.length,
+        seeds=given.seed,
+        samples=given.samples,
+        limit=given.limit,
         metric=graded.metric,
         prompts=graded.prompts,
         allow_code=graded.allow_code,
         sandbox=graded.sandbox,
-        traces=traces,
+        traces=given.traces,
         decoding=Decoding.from_dict(decoding),
         placement=Placement(**placement),
         here=chosen.local,
-        max_forward_passes=max_forward_passes,
+        max_forward_passes=given.max_forward_passes,
     )
-    with resumable(lambda: _saved(folder)), board() as watch:
-        run = evaluate(grid, folder, chosen.make(), retry=chosen.retry, watch=watch, command=typed())
+    with resumable(lambda: _saved(given.out)), board() as watch:
+        run = evaluate(grid, given.out, chosen.make(), retry=chosen.retry, watch=watch, command=typed())
     print_json(_facts(run)) if json else print(_table(run))
 
 
@@ -146,7 +141,8 @@ def grade(
     graded = options.TaskOptions(**tasks)
     graded.use_data()
     (source,) = configure([spec], allow_code=graded.allow_code, sandbox=graded.sandbox)
-    with _open(file) as lines, counting("graded") as progress:
+    with counting("graded") as progress:
+        lines = io.StringIO(read_text(file, "the file", errors="replace"))
         report = grading.grade(source, lines, graded.metric, progress)
     n = len(report.grades)
     if json:
@@ -154,15 +150,6 @@ def grade(
         print_json(head | {"right": report.right, "accuracy": report.accuracy, "results": report.results()})
         return
     print(f"right {report.right} of {n}\naccuracy {report.accuracy:.2f} (n={n})")
-
-
-def _open(file: str) -> Any:
-    if file == "-":
-        return io.StringIO(read_stdin("the file").decode("utf-8", "replace"))
-    try:
-        return Path(file).open(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UnmaskError(f"{file} cannot be read: {error.strerror}") from None
 
 
 HARNESS_COMMANDS = ("ls", "validate")  # commands of the harness that need no model

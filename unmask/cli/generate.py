@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unmask.cli import options
-from unmask.cli.boundary import print_json, read_stdin
+from unmask.cli.boundary import print_json, read_text
 from unmask.cli.progress import counting, watching
 from unmask.errors import UnmaskError
 
@@ -178,10 +178,7 @@ def _score_line(scored: Scored) -> str:
 def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
     """Return the given prompt, or standard input for `-`; with `chat` as a user message."""
     if prompt == "-":
-        try:
-            prompt = read_stdin("the prompt").decode("utf-8").removesuffix("\n")
-        except UnicodeDecodeError:
-            raise UnmaskError("the prompt on standard input is not UTF-8 text") from None
+        prompt = read_text("-", "the prompt").removesuffix("\n")
     if not prompt.strip():
         raise UnmaskError("the prompt is empty: write one, or - to read it from standard input")
     return [{"role": "user", "content": prompt}] if chat else prompt
@@ -189,7 +186,7 @@ def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
 
 def read_prompts(path: Path, chat: bool = False) -> list[Any]:
     """Return the prompts of a file without empty lines; with `chat` each text becomes a user message."""
-    lines = [(number, line) for number, line in enumerate(_text(path).split("\n"), 1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(read_text(path, "prompts").split("\n"), 1) if line.strip()]
     if not lines:
         raise UnmaskError(f"{str(path)!r} has no prompts: write one per line")
     if path.suffix in JSON_LINES:
@@ -197,16 +194,6 @@ def read_prompts(path: Path, chat: bool = False) -> list[Any]:
     else:
         prompts = [_unquote(line.removesuffix("\r")) for _, line in lines]
     return [[{"role": "user", "content": each}] if chat and isinstance(each, str) else each for each in prompts]
-
-
-def _text(path: Path) -> str:
-    try:
-        raw = read_stdin("the prompts") if str(path) == "-" else path.read_bytes()
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UnmaskError(f"{str(path)!r} is not UTF-8 text") from None
-    except OSError as error:
-        raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
 
 
 def _unquote(line: str) -> str:

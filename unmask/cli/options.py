@@ -14,6 +14,7 @@ import functools
 import inspect
 import json
 import tomllib
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from unmask.cli.boundary import read_text
 from unmask.describe import FieldText, source_constant, source_fields
 from unmask.errors import UnmaskError, nearest
 
@@ -72,11 +74,13 @@ PlacementFields = Annotated[dict[str, Any], ("unmask.runs.settings", "Placement"
 TaskFields = Annotated[dict[str, Any], (__name__, "TaskOptions")]
 EngineFields = Annotated[dict[str, Any], (__name__, "EngineOptions")]
 
-TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "Decoder": str}
-FLAGS = {"decoder": ("--decoder", "-d"), "length": ("--length", "-l"), "seed": ("--seed", "-s")}
-FLAGS |= {"problems": ("--problems", "-n"), "compiled": ("--compile",)}
-METAVARS = {"decoder": "SPEC", "guidance": "SCALE", "cache": "KIND", "stop": "TEXT", "memory": "GB"}
-METAVARS |= {"data": "DIR", "prompts": "FILE", "address": "ADDRESS"}
+TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "Decoder": str, "Path": Path}
+TYPES |= {"list[int]": list[int], "list[str]": list[str], "tuple[str, ...]": list[str]}
+LETTERS = {"decoder": "-d", "length": "-l", "model": "-m", "out": "-o", "problems": "-n", "seed": "-s", "task": "-t"}
+METAVARS = {"decoder": "SPEC", "task": "SPEC", "against": "SPEC", "serve": "SPEC", "model": "MODEL", "sweep": "AXIS"}
+METAVARS |= {"guidance": "SCALE", "cache": "KIND", "stop": "TEXT", "note": "TEXT", "memory": "GB", "api_key": "KEY"}
+METAVARS |= {"data": "DIR", "plots": "DIR", "compact": "DIR", "out": "PATH", "prompts": "FILE"}
+DEFAULT_METAVARS = {str: "NAME", list[str]: "NAME", Path: "FILE"}  # N for numbers
 
 
 class Own(str):
@@ -86,18 +90,21 @@ class Own(str):
 def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command an option for each field of the dataclasses its parameters are annotated with, except `omit`.
 
-    Such a parameter receives a dict of the values that are not None. `defaults` replace those of the fields.
+    Such a parameter receives a dict of the values that are not None. `defaults` replace those of the fields. A field
+    of a name that an earlier parameter has is left out.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         parameters: list[inspect.Parameter] = []
         expanded: dict[str, list[str]] = {}  # option names by parameter
+        left_out = {*omit, *signature.parameters}
         for name, parameter in signature.parameters.items():
             source = getattr(parameter.annotation, "__metadata__", (None,))[0]
             if isinstance(source, tuple):
-                texts = {field: text for field, text in source_fields(*source).items() if field not in omit}
+                texts = {field: text for field, text in source_fields(*source).items() if field not in left_out}
                 parameters += [_parameter(field, text, defaults) for field, text in texts.items()]
+                left_out |= texts.keys()
                 expanded[name] = list(texts)
             else:
                 parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
@@ -119,12 +126,12 @@ def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Calla
 def _parameter(name: str, text: FieldText, defaults: dict[str, Any]) -> inspect.Parameter:
     """Return a field of a dataclass as an option."""
     default = defaults.get(name, DECODER if text.annotation == "Decoder" else text.default)
-    kind = text.annotation.removesuffix(" | None")
-    repeated = kind.startswith("tuple[str")
-    hint: Any = list[str] if repeated else Literal[text.choices] if text.choices else TYPES[kind]
-    metavar = None if hint is bool or text.choices else METAVARS.get(name, "NAME" if hint is str else "N")
+    hint: Any = Literal[text.choices] if text.choices else TYPES[text.annotation.removesuffix(" | None")]
+    repeated = typing.get_origin(hint) is list
+    metavar = None if hint is bool or text.choices else METAVARS.get(name, DEFAULT_METAVARS.get(hint, "N"))
+    flag = "--compile" if name == "compiled" else "--" + name.replace("_", "-")
     option = typer.Option(
-        *FLAGS.get(name, ("--" + name.replace("_", "-"),)),
+        *([flag, LETTERS[name]] if name in LETTERS else [flag]),
         metavar=metavar,
         help=f"{text.comment[:1].upper()}{text.comment[1:]}{'; repeatable' if repeated else ''}.",
         show_default=default if isinstance(default, Own) else True,
@@ -215,12 +222,9 @@ def _load(context, path):  # without annotations typer passes both
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
+    text = read_text(path, "the configuration")
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UnmaskError(f"{str(path)!r} is not UTF-8 text") from None
+        return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UnmaskError(f"{str(path)!r} is not TOML: {error}") from None
 

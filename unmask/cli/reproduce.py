@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -15,9 +15,8 @@ import typer
 
 from unmask.cli import options
 from unmask.cli.boundary import print_json, resumable
-from unmask.cli.options import path_option, repeatable
 from unmask.cli.progress import board
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_at_least
 
 if TYPE_CHECKING:
     from unmask.experiments import Experiment
@@ -30,38 +29,47 @@ PLAN_HEAD = ("experiment", "benchmark", "task", "method", "L", "K", "τ", "block
 PLAN_HEAD += ("seeds", "problems", "draws", "forward passes", "time")
 
 
-@options.expand("memory", "metric")
+@dataclass(frozen=True)
+class ReproduceOptions:
+    """What is run, and what is changed of the paper's settings."""
+
+    all: bool = False  # run every experiment
+    quick: bool = False  # run one problem per cell on at most three benchmarks, as a check
+    plan: bool = False  # only print the cells, forward passes and time
+    model: str = options.MODEL  # a name from `unmask list models`
+    out: Path = Path("runs/reproduce")  # parent of a folder per experiment; unfinished ones resume
+    limit: int | None = None  # problems per benchmark
+    length: list[int] | None = None  # replace the lengths
+    benchmark: list[str] | None = None  # only this benchmark
+    method: list[str] | None = None  # only this row of tables
+    beams: int | None = None  # replace K of the search
+    temperature: float | None = None  # replace τ of the search, AR and votes
+    grid: bool = False  # table-1: also choose K and τ, on untested problems
+    seeds: int | None = None  # seeds of every method that samples
+    samples: int | None = None  # draws for pass@k
+    compact: Path | None = None  # also pack each experiment's records, without texts, into this folder
+
+    def __post_init__(self) -> None:
+        check_at_least(1, limit=self.limit, beams=self.beams, seeds=self.seeds, samples=self.samples)
+        check_at_least(0, temperature=self.temperature)
+
+    def setup(self) -> Setup:
+        from unmask.experiments.setup import setup_for
+
+        lists: dict[str, Any] = {"lengths": self.length, "benchmarks": self.benchmark, "methods": self.method}
+        names = ("quick", "limit", "grid", "samples", "beams", "temperature", "seeds")
+        return setup_for(self.model, **lists, **{name: getattr(self, name) for name in names})
+
+
+@options.expand("memory", "metric", model=options.MODEL, out=Path("runs/reproduce"))
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME…", help="Experiments from `unmask list experiments`.")
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Run one problem per cell on at most three benchmarks, as a check.")
-    ] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Only print the cells, forward passes and time.")] = False,
-    model: options.ModelName = options.MODEL,
-    out: Annotated[
-        Path,
-        path_option("--out", "-o", metavar="DIR", help="Parent of a folder per experiment; unfinished ones resume."),
-    ] = Path("runs/reproduce"),
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Problems per benchmark.")] = None,
-    length: Annotated[list[int] | None, repeatable("--length", "-l", metavar="N", help="Replace the lengths")] = None,
-    benchmark: Annotated[list[str] | None, repeatable("--benchmark", metavar="NAME", help="Only this one")] = None,
-    method: Annotated[list[str] | None, repeatable("--method", metavar="NAME", help="Only this row of tables")] = None,
-    beams: Annotated[int | None, typer.Option(metavar="K", min=1, help="Replace K of the search.")] = None,
-    temperature: Annotated[
-        float | None, typer.Option(metavar="τ", min=0.0, help="Replace τ of the search, AR and votes.")
-    ] = None,
-    grid: Annotated[bool, typer.Option("--grid", help="table-1: also choose K and τ, on untested problems.")] = False,
-    seeds: Annotated[int | None, typer.Option(metavar="N", min=1, help="Seeds of every method that samples.")] = None,
-    samples: Annotated[int | None, typer.Option(metavar="N", min=1, help="Draws for pass@k.")] = None,
-    compact: Annotated[
-        Path | None, path_option("--compact", metavar="DIR", help="Also pack each experiment's records, without texts.")
-    ] = None,
     *,
+    chosen: Annotated[dict[str, Any], (__name__, "ReproduceOptions")],
     tasks: options.TaskFields,
-    engine: options.EngineFields,
+    work: options.EngineFields,
     placement: options.PlacementFields,
     json: options.Json = False,
 ) -> None:
@@ -74,22 +82,19 @@ def reproduce(
       unmask reproduce table-1 --model GSAI-ML/LLaDA-8B-Instruct --plan
     """
     from unmask.experiments.runner import Runner
-    from unmask.experiments.setup import setup_for
     from unmask.runs.settings import Placement
 
-    experiments = _experiments(names or [], all_)
-    lists: dict[str, Any] = {"lengths": length, "benchmarks": benchmark, "methods": method}
-    numbers: dict[str, Any] = {"samples": samples, "beams": beams, "temperature": temperature, "seeds": seeds}
-    setup = setup_for(model, quick=quick, limit=limit, grid=grid, **lists, **numbers)
-    graded, chosen, where = options.TaskOptions(**tasks), options.EngineOptions(**engine), Placement(**placement)
+    given, where = ReproduceOptions(**chosen), Placement(**placement)
+    experiments, setup = _experiments(names or [], given.all), given.setup()
+    graded, engine = options.TaskOptions(**tasks), options.EngineOptions(**work)
     graded.use_data()
-    if plan:
+    if given.plan:
         _show_plan(experiments, setup, where.chosen_device, graded.prompts, json)
         return
     allowed: dict[str, Any] = {"prompts": graded.prompts, "allow_code": graded.allow_code, "sandbox": graded.sandbox}
-    with resumable(lambda: f"every complete record is saved in {str(out)!r}"), board() as watch:
-        runner = Runner(chosen.make(), where, chosen.local, retry=chosen.retry, watch=watch, **allowed)
-        results = [_run(each, setup, out / each.name, runner, compact, json) for each in experiments]
+    with resumable(lambda: f"every complete record is saved in {str(given.out)!r}"), board() as watch:
+        runner = Runner(engine.make(), where, engine.local, retry=engine.retry, watch=watch, **allowed)
+        results = [_run(each, setup, given.out / each.name, runner, given.compact, json) for each in experiments]
     if json:
         print_json({"experiments": results})
 
