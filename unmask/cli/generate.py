@@ -162,7 +162,7 @@ def score(
         scores = api.score(where.load(model), message, texts, progress=progress, **how)
     best = max(range(len(scores)), key=lambda number: scores[number].logp)
     if json:
-        print(jsons.dumps({"best": best, "scores": [each.json() for each in scores]}, ensure_ascii=False))
+        print_json({"best": best, "scores": [each.json() for each in scores]})
     else:
         print("\n".join(_score_line(each) for each in scores))
 

@@ -1,6 +1,5 @@
 """`unmask report`, `export`, `tree` and `view`: tables, plots and pages of finished runs and traces."""
 
-import json as jsons
 import shutil
 import sys
 import webbrowser
@@ -102,7 +101,7 @@ def export(
         sys.stdout.buffer.write(content)
     if json:
         records = sum(len(run.records) for run in runs)
-        print(jsons.dumps({"out": str(out), "format": chosen, "records": records, "bytes": len(content)}))
+        print_json({"out": str(out), "format": chosen, "records": records, "bytes": len(content)})
 
 
 def tree(
@@ -170,4 +169,4 @@ def view(
     keep(page.encode(), path)
     if browse:
         webbrowser.open(path.resolve().as_uri())
-    print(jsons.dumps({"page": str(path), "bytes": len(page.encode())}) if json else path)
+    print_json({"page": str(path), "bytes": len(page.encode())}) if json else print(path)
