@@ -1,4 +1,4 @@
-"""Marks the published problems that a generated family could produce, so that none is trained on.
+"""Mark the published problems that a generated task could produce, so that none is trained on.
 
     python tools/held_out.py DATA
 
