@@ -15,6 +15,7 @@ from unmask.report.statistics import (
     bootstrap,
     compare,
     estimate,
+    holm,
     mcnemar,
     pass_at_k,
     sign_flip,
@@ -138,3 +139,9 @@ def test_a_comparison_is_on_the_problems_of_both():
     assert result.p == pytest.approx(stats.binomtest(2, 3, 0.5).pvalue)
     assert result.low <= result.difference <= result.high
     assert compare({"a": 1.0}, {"b": 1.0}) is None
+
+
+def test_holm_multiplies_by_the_number_of_larger_ones_and_never_falls():
+    assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []

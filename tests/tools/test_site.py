@@ -1,4 +1,4 @@
-"""README and site: every link leads somewhere, every command and every line of Python runs, every figure is stored."""
+"""README and site: every link leads somewhere, every command and every line of Python runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 from tools.pictures import SCORE
 from unmask.core import decoder
 from unmask.decoders.search import BestFirstSearch
-from unmask.experiments.archive import read_packed
 from unmask.policies.likelihood import likelihood
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,12 +22,6 @@ LONG = {
     "reproduce": "--plan",
     "lm-eval": "--help",
 }  # have tests of their own: here only their words are checked
-ROWS = {
-    "low-confidence remasking": "low-confidence",
-    "Order-Token Search, 4 beams": "ots",
-    "`adaptive(sure=0.995, block=64)`, one path": "adaptive-995",
-    "`search`": "search-100",
-}
 
 
 def blocks(text: str, kind: str) -> list[str]:
@@ -72,21 +65,6 @@ def test_a_page_runs_as_it_stands(page: str, tmp_path: Path, monkeypatch, comman
     for _, *words in written:
         code, _, err = command(*words, *filter(None, [LONG.get(words[0])]))
         assert code == 0, err
-
-
-@pytest.mark.slow  # 265,000 records
-def test_the_figures_of_the_readme_and_of_the_choice_of_decoders_are_in_the_records():
-    evidence = read_packed(ROOT / "docs/data/results/frontier.jsonl.gz")
-    which = (ROOT / "docs/which.md").read_text("utf-8")
-    for label, method in ROWS.items():
-        cells = [evidence.accuracy(benchmark, method) for benchmark in evidence.benchmarks]
-        values = [f"{100 * (each.value or 0):.1f}" for each in [*cells, evidence.average(method)]]
-        rows = f"{evidence.mean_cost(method, 'forward_passes'):.0f}"
-        (countdown,) = evidence.results("Countdown", method).values()
-        costs = f"{rows} | {countdown.cost['forward_passes']:.0f} | {evidence.mean_cost(method, 'computed'):.0f}"
-        assert f"| {label} | {' | '.join(values)} | {costs} |" in README
-        assert f"| {values[-1]} | {rows} |" in which
-        assert f"{100 * (evidence.average(method).error or 0):.1f}" == "0.6"
 
 
 def test_the_pictures_score_texts_as_the_search_does():

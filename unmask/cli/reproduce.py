@@ -19,9 +19,8 @@ from unmask.cli.progress import board
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, Experiment, find
 from unmask.experiments import run as reproduction
-from unmask.experiments.archive import pack_folder
-from unmask.experiments.run import PlannedCell, duration, plan, totals
-from unmask.experiments.runner import Runner
+from unmask.experiments.results import pack_folder
+from unmask.experiments.run import PlannedCell, Runner, duration, plan, totals
 from unmask.experiments.setup import Setup, setup_for
 from unmask.report import formats
 from unmask.report.tables import Table
@@ -111,9 +110,9 @@ def _experiments(names: list[str], every: bool) -> list[Experiment]:
 def _run(
     experiment: Experiment, setup: Setup, out: Path, runner: Runner, compact: Path | None, quiet: bool
 ) -> dict[str, Any]:
-    evidence = reproduction.reproduce(experiment, setup, out, runner, command())
-    findings = reproduction.noted(experiment.findings(evidence), evidence)
-    reproduction.write_results(out, experiment, evidence, findings)
+    results = reproduction.reproduce(experiment, setup, out, runner, command())
+    findings = reproduction.noted(experiment.findings(results), results)
+    reproduction.write_results(out, experiment, results, findings)
     if compact is not None:
         pack_folder(out, compact / f"{experiment.name}.jsonl.gz")
     if not quiet:
@@ -121,7 +120,7 @@ def _run(
         formats.terminal(findings.tables)
         print("\n".join([*map(str, findings.claims), *([findings.text] if findings.text else [])]))
         print(f"Written to {out}\n", flush=True)
-    return reproduction.as_json(experiment, evidence, findings, out)
+    return reproduction.as_json(experiment, results, findings, out)
 
 
 def command() -> str:
@@ -167,5 +166,5 @@ def _by_experiment(cells: list[PlannedCell]) -> Iterator[tuple[str, ...]]:
 def _planned(cell: PlannedCell) -> tuple[str, ...]:
     numbers = (cell.length, cell.beams, cell.temperature, cell.block or "–", cell.steps or "–", cell.votes)
     rules = (cell.wording, cell.metric, " ".join(map(str, cell.seeds)))
-    counts = (str(cell.problems), str(cell.draws), f"{cell.rows:,}", duration(cell.hours))
+    counts = (str(cell.problems), str(cell.draws), f"{cell.forward_passes:,}", duration(cell.hours))
     return (cell.experiment, cell.benchmark, cell.task, cell.method, *map(str, numbers), *rules, *counts)

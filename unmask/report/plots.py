@@ -128,7 +128,7 @@ def keep(content: bytes, path: str | PathLike[str], folder: bool = False) -> Non
         raise UnmaskError(f"{str(path)!r} cannot be written: {error.strerror}") from None
 
 
-ROWS = "rows (NFE ÷ L)"
+FORWARD_PASSES = "forward passes per problem"
 INTERVAL = 1.96  # standard errors to either side: 95 %
 SPREAD = 0.7  # of a row's height in a forest plot, shared by its marks
 
@@ -204,10 +204,10 @@ def _group_plots(group: Group, name: str) -> Iterator[Plot]:
         return Plot(f"{name}-{_decoders(label for label, _ in lines)}-{kind}", title, x, lines)
 
     if len(group.lengths) > 1:
-        yield plot("forward_passes", title, ROWS, ((each.label, points_by_rows(each)) for each in graded))
+        yield plot("forward_passes", title, FORWARD_PASSES, ((each.label, points_by_rows(each)) for each in graded))
         yield plot("length", title, "length", ((each.label, points_by_length(each)) for each in graded))
     elif len(graded) > 1:
-        yield plot("forward_passes", f"{title}, L={group.lengths[0]}", ROWS, _sweeps(graded))
+        yield plot("forward_passes", f"{title}, L={group.lengths[0]}", FORWARD_PASSES, _sweeps(graded))
     for length in group.lengths:
         yield plot(f"pass-{length}", f"{title}, pass@k, L={length}", "k", curve_lines(pass_curves(group, length)))
 
