@@ -10,7 +10,7 @@ import pytest
 
 from tools.join_results import joined
 from unmask.experiments.results import Results, read_packed
-from unmask.report.provenance import planned_records
+from unmask.report.run_report import planned_records
 from unmask.runs.record import Cell, Name
 
 RESULTS = Path(__file__).parents[2] / "docs" / "data" / "results"

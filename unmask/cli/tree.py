@@ -12,8 +12,8 @@ from unmask.cli import options
 from unmask.cli.app import app
 from unmask.cli.boundary import print_json
 from unmask.report.plots import keep, kind_of
-from unmask.report.search_tree import read_tree
-from unmask.report.tree_drawing import describe, tree_image
+from unmask.report.search_tree import describe, read_tree
+from unmask.report.tree_drawing import tree_image
 from unmask.runs.trace import Trace
 
 

@@ -11,9 +11,9 @@ from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.results import Results
 from unmask.experiments.run import Runner, describe_machine
 from unmask.experiments.setup import Setup
-from unmask.report.search_tree import read_tree
+from unmask.report.search_tree import describe, read_tree
 from unmask.report.tables import Table
-from unmask.report.tree_drawing import describe, tree_image
+from unmask.report.tree_drawing import tree_image
 from unmask.runs.generation import Generation
 from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Decoding

@@ -23,8 +23,8 @@ from unmask.experiments.setup import Setup
 from unmask.models import Model
 from unmask.models.inspection import inspect_checkpoint
 from unmask.report import formats
-from unmask.report.compare import cell_figures
 from unmask.report.gather import gather, grouped
+from unmask.report.run_report import cell_figures
 from unmask.report.statistics import FEWEST
 from unmask.runs.engines import Engine
 from unmask.runs.evaluation import Watcher, evaluate
