@@ -9,7 +9,7 @@ import httpx
 import unmask
 from tests.serve.conftest import Served
 from unmask.core import decoder
-from unmask.view.assets import content_hash
+from unmask.report.html import content_hash
 from unmask.view.playground import describe_registry
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.view.traces import hostile, traced
 from unmask.errors import UnmaskError
+from unmask.report.html import content_hash
 from unmask.runs.trace import Trace
-from unmask.view.assets import content_hash
 from unmask.view.trace_page import Shown, trace_page
 
 SPEC = "ots(beams=2, block=6)"
@@ -80,7 +80,7 @@ def test_traces_that_cannot_be_shown_together_are_refused():
     trace = Shown(traced(SPEC))
     with pytest.raises(UnmaskError, match="different prompts or lengths"):
         trace_page([trace, Shown(traced(SPEC, length=6))])
-    with pytest.raises(UnmaskError, match="1 to 4 traces, not 5"):
+    with pytest.raises(UnmaskError, match="1 to 4, got 5"):
         trace_page([trace] * 5)
 
 

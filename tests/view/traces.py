@@ -46,15 +46,6 @@ def hostile() -> Trace:
     return Trace(header, trace.steps, trace.end | {"words": words, "texts": texts})
 
 
-def older(trace: Trace) -> Trace:
-    """As versions before rows and drafts were told wrote it."""
-    steps = [
-        {name: value for name, value in step.items() if name not in ("forward_passes", "drafts")}
-        for step in trace.steps
-    ]
-    return Trace(trace.header, steps, trace.end)
-
-
 def large(rows: int = 16, positions: int = 512, steps: int = 256, searches: int = 16, words: int = 2000) -> Trace:
     """Beams that write two positions per step, and draft all others anew; every 16th step they are searched."""
     dice = random.Random(0)

@@ -1,4 +1,4 @@
-// The form of a decoder, made from what the registry says, and the spec it stands for: name(key=value, …).
+// The form of a decoder, made from the registry, and its spec: name(key=value, …). Needs dom.
 
 // A spec's name and the texts of its settings; what is inside brackets or quotes stays whole.
 function parseSpec(spec) {
