@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 from unmask.experiments.methods import Part
 from unmask.experiments.results import Results
 from unmask.experiments.setup import Setup
-from unmask.report.gather import mean_by_problem, result_of
 from unmask.report.plots import Plot, draw, one_scale
 from unmask.report.statistics import Difference, exceeds, mcnemar
 from unmask.report.tables import Table, signed
@@ -133,39 +131,13 @@ def chance(p: float) -> str:
 def above_by_seed(
     results: Results, text: str, after: str, before: str, benchmarks: Sequence[str] | None = None
 ) -> Claim:
-    """Judge as `above`, but let the claim hold only if the difference has the same sign under every seed."""
+    """Judge as `above`, but let the claim hold only if the difference is above 0 under every seed of `after`."""
     claim = above(results, text, after, before, benchmarks)
-    chosen = results.benchmarks if benchmarks is None else benchmarks
-    values = [
-        value for seed in seeds(results, after) if (value := _lead(results, after, before, chosen, seed)) is not None
-    ]
+    series = (results.series(benchmark, after) for benchmark in results.benchmarks)
+    seeds = {record.seed for each in series if each for records in each.records.values() for record in records}
+    under = [results.by_seed[seed].difference(after, before, benchmarks) for seed in sorted(seeds)]
+    values = [difference.value for difference in under if difference]
     if len(values) < 2 or claim.outcome == "not asked":
         return claim
     outcome = "not decided" if claim.outcome == "holds" and min(values) <= 0 else claim.outcome
     return replace(claim, outcome=outcome, figures=f"{claim.figures}; by seed {', '.join(map(signed, values))}")
-
-
-def seeds(results: Results, method: str) -> list[int]:
-    series = (results.series(benchmark, method) for benchmark in results.benchmarks)
-    return sorted({record.seed for each in series if each for drawn in each.records.values() for record in drawn})
-
-
-def _lead(results: Results, after: str, before: str, benchmarks: Sequence[str], seed: int) -> float | None:
-    """Return the mean over benchmarks of the difference on common problems; None if a benchmark has none."""
-    leads = []
-    for benchmark in benchmarks:
-        ours, theirs = (_right(results, benchmark, method, seed) for method in (after, before))
-        common = ours.keys() & theirs.keys()
-        if not common:
-            return None
-        leads.append(fmean(ours[problem] - theirs[problem] for problem in common))
-    return fmean(leads) if leads else None
-
-
-def _right(results: Results, benchmark: str, method: str, seed: int) -> dict[str, float]:
-    """Return the share right of each problem under a seed, or under all seeds if the method was not run under it."""
-    series, parts = results.series(benchmark, method), []
-    for records in series.records.values() if series else ():
-        chosen = [record for record in records if record.seed == seed]
-        parts.append(result_of(chosen or records).right)
-    return mean_by_problem(parts)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from itertools import product
 from operator import attrgetter
@@ -61,6 +61,14 @@ class Results:
         methods = [method for method in self.methods if method.name in records]
         series = [Series(method.label, records[method.name], name=method.name) for method in methods]
         return Group(self.setup.model, self.setup.tasks.get(benchmark, benchmark), sorted(lengths), series)
+
+    @cached_property
+    def by_seed(self) -> dict[int, Results]:
+        """Return the results under each seed; a part that was not run under a seed keeps all its records."""
+        seeds = {record.seed for run in self.runs.values() for record in run.records}
+        return {
+            seed: replace(self, runs={name: _under(run, seed) for name, run in self.runs.items()}) for seed in seeds
+        }
 
     @property
     def benchmarks(self) -> list[str]:
@@ -133,6 +141,10 @@ class Results:
             return compare(*(series.by_problem(lengths, quantity) if series else {} for series in pair))
 
         return compared
+
+
+def _under(run: Run, seed: int) -> Run:
+    return replace(run, records=[record for record in run.records if record.seed == seed] or run.records)
 
 
 def header(results: Results) -> dict[str, Any]:

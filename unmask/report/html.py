@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -125,7 +125,7 @@ def _order(record: Record) -> tuple[Any, ...]:
     return record.model, record.task, record.length, natural(record.problem), record.seed, record.sample
 
 
-def _shown(record: Record) -> Mapping[str, Any]:
+def _shown(record: Record) -> dict[str, Any]:
     """Return the fields of a record that the page shows; the script finds them by name."""
     return {
         "problem": record.problem,

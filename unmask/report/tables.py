@@ -125,7 +125,7 @@ def _group_tables(group: Group, pairs: Sequence[Pair], baseline: str | None, set
     title = f"{group.model} · {group.name}"
     yield accuracy_table(f"{title} · accuracy, %", group, notes=_notes(group, settings))
     if group.counts_parts:
-        yield _parts(f"{title} · mean score (cell accuracy), %", group)
+        yield accuracy_table(f"{title} · mean score (cell accuracy), %", group, quantity="score", kind="parts")
     of_group = [pair for pair in pairs if pair.group is group]
     if of_group:
         yield _paired(f"{title} · against {baseline}", of_group)
@@ -143,6 +143,7 @@ def accuracy_table(
     quantity: Quantity = "right",
     published: Published | None = None,
     notes: Iterable[str] = (),
+    kind: Kind = "accuracy",
 ) -> Table:
     """Return a table with a row per decoder and a column per length, the cost per problem and the paper's figures."""
     published = published or {}
@@ -155,7 +156,7 @@ def accuracy_table(
         if average:
             estimates.append(series.average(group.lengths, quantity))
         body.append((series.label, *estimates, _passes(results), _problems(series), *_beside(series.name, published)))
-    return Table.of("accuracy", title, head, body, notes, alike=lambda column: _alike(group, column - 1))
+    return Table.of(kind, title, head, body, notes, alike=lambda column: _alike(group, column - 1))
 
 
 def _alike(group: Group, place: int) -> bool:
@@ -208,15 +209,6 @@ def ordered_labels(every: Iterable[Series], baseline: str | None) -> list[str]:
     """Return the labels of all decoders: the baseline first, then by cost."""
     costs = {series.label: series.mean_cost() for series in every}
     return sorted(costs, key=lambda label: (label != baseline, costs[label], label))
-
-
-def _parts(title: str, group: Group) -> Table:
-    head = ("decoder", *(f"L={length}" for length in group.lengths))
-    body = [
-        (series.label, *(result and result.estimate("score") for result in map(series.results.get, group.lengths)))
-        for series in group.series
-    ]
-    return Table.of("parts", title, head, body, alike=lambda column: _alike(group, column - 1))
 
 
 def _paired(title: str, pairs: Sequence[Pair]) -> Table:
