@@ -12,7 +12,7 @@ from unmask.report.run_report import run_report
 from unmask.report.statistics import pass_at_k
 from unmask.report.tables import choose_baseline, compare_with, find_series
 from unmask.runs.grid import decoder_label, meaning, task_label
-from unmask.runs.record import Cell, Counts
+from unmask.runs.record import Counts
 
 
 def _rows(records):
@@ -49,6 +49,7 @@ def test_labels_are_short_and_mean_the_whole_spec():
     assert decoder_label("gone(strength=11)", 64) == "gone(strength=11)"
     assert decoder_label("not a spec)(", 64) == "not a spec)("
     assert task_label("countdown(level=4, split=test, seed=0)") == "countdown"
+    assert family("search(budget=32, block=16)") == "search(block=16)"
     assert family("vote(n=9, inner=ots(beams=2, temperature=0.7))") == ("vote(inner=ots(temperature=0.7))")
 
 
@@ -163,7 +164,3 @@ def test_runs_that_contradict_each_other_are_refused_with_the_difference():
 def test_problems_sort_as_people_count():
     assert sorted(["p-10", "p-9", "q", "p-1b"], key=natural) == ["p-1b", "p-9", "p-10", "q"]
     assert sorted(["7", "a", "٣", "²"], key=natural)  # digits of every script, and what only looks like one
-
-
-def test_cells_are_named_by_the_runs_own_word():
-    assert next(iter(gather([run([record()])])[0].records)) == Cell(*record().cell)
