@@ -12,12 +12,13 @@ import contextlib
 import json
 import os
 import runpy
+import select
 import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock, Timer
+from threading import Lock
 from typing import IO, Any
 
 
@@ -100,18 +101,17 @@ class ChildProcess:
         assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
-        timer = Timer(self.patience, process.kill)  # not select, which lacks pipes on Windows and files above 1023
-        timer.daemon = True
-        timer.start()
         try:
             if line is not None:
                 process.stdin.write(line + "\n")
                 process.stdin.flush()
+            ready = select.poll()  # unlike select, it takes any number of open files
+            ready.register(process.stdout, select.POLLIN | select.POLLHUP)
+            if not ready.poll(1000 * self.patience):
+                return None
             reply = process.stdout.readline()
         except OSError:
             return None
-        finally:
-            timer.cancel()
         return json.loads(reply) if reply.endswith("\n") else None
 
     def _forget(self) -> None:

@@ -122,8 +122,8 @@ def tree(
       unmask tree search.jsonl --beside path.jsonl --out tree.svg
     """
     from unmask.report.plots import keep, kind_of
-    from unmask.report.search_tree import read_tree
-    from unmask.report.tree_drawing import describe, tree_image
+    from unmask.report.search_tree import describe, read_tree
+    from unmask.report.tree_drawing import tree_image
     from unmask.runs.trace import Trace
 
     kind = out and kind_of(out)

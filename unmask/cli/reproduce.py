@@ -21,7 +21,7 @@ from unmask.errors import UnmaskError, check_at_least
 if TYPE_CHECKING:
     from unmask.experiments import Experiment
     from unmask.experiments.run import PlannedCell
-    from unmask.experiments.runner import Runner
+    from unmask.experiments.run import Runner
     from unmask.experiments.setup import Setup
 
 FOLDERS = ("--out", "-o", "--compact", "--data")
@@ -81,7 +81,7 @@ def reproduce(
       unmask reproduce table-1 --limit 50 --out runs/reproduce
       unmask reproduce table-1 --model GSAI-ML/LLaDA-8B-Instruct --plan
     """
-    from unmask.experiments.runner import Runner
+    from unmask.experiments.run import Runner
     from unmask.runs.settings import Placement
 
     given, where = ReproduceOptions(**chosen), Placement(**placement)
@@ -111,12 +111,12 @@ def _run(
     experiment: Experiment, setup: Setup, out: Path, runner: Runner, compact: Path | None, quiet: bool
 ) -> dict[str, Any]:
     from unmask.experiments import run as reproduction
-    from unmask.experiments.archive import pack_folder
+    from unmask.experiments.results import pack_folder
     from unmask.report import formats
 
-    evidence = reproduction.reproduce(experiment, setup, out, runner, command())
-    findings = reproduction.noted(experiment.findings(evidence), evidence)
-    reproduction.write_results(out, experiment, evidence, findings)
+    results = reproduction.reproduce(experiment, setup, out, runner, command())
+    findings = reproduction.noted(experiment.findings(results), results)
+    reproduction.write_results(out, experiment, results, findings)
     if compact is not None:
         pack_folder(out, compact / f"{experiment.name}.jsonl.gz")
     if not quiet:
@@ -124,7 +124,7 @@ def _run(
         formats.terminal(findings.tables)
         print("\n".join([*map(str, findings.claims), *([findings.text] if findings.text else [])]))
         print(f"Written to {out}\n", flush=True)
-    return reproduction.as_json(experiment, evidence, findings, out)
+    return reproduction.as_json(experiment, results, findings, out)
 
 
 def command() -> str:
@@ -173,5 +173,5 @@ def _planned(cell: PlannedCell) -> tuple[str, ...]:
 
     numbers = (cell.length, cell.beams, cell.temperature, cell.block or "–", cell.steps or "–", cell.votes)
     rules = (cell.wording, cell.metric, " ".join(map(str, cell.seeds)))
-    counts = (str(cell.problems), str(cell.draws), f"{cell.rows:,}", duration(cell.hours))
+    counts = (str(cell.problems), str(cell.draws), f"{cell.forward_passes:,}", duration(cell.hours))
     return (cell.experiment, cell.benchmark, cell.task, cell.method, *map(str, numbers), *rules, *counts)

@@ -45,20 +45,12 @@ def test_the_last_command_of_a_run_that_grew_completes_it():
     assert len(run_report([unfinished]).tables[0].notes) == 1
 
 
-def test_a_finished_run_and_an_old_folder_lack_nothing():
+def test_a_finished_run_lacks_nothing_and_a_header_without_a_plan_says_nothing():
     records = grid(["low-confidence", "random"], [64], problems=3)
     assert run_report([partial(records, planned=3)]).tables[0].kind == "accuracy"
     old = run_report([run(records)])
     assert old.tables[0].kind == "accuracy"
     assert old.json()["runs"][0]["planned"] is None
-
-
-def test_an_old_folder_of_one_model_says_what_it_lacks_by_its_grid():
-    records = grid(["low-confidence"], [64], problems=3)
-    cell = records[0].cell
-    spec = {"models": [cell.model], "tasks": [cell.task], "decoders": [cell.decoder], "lengths": [64], "seeds": [0]}
-    head = {"format": 1, "spec": spec | {"samples": 2, "problems": [{"count": 5, "digest": ""}]}}
-    assert run_report([replace(run(records), head=head)]).tables[0].title == "incomplete: 3 of 10 records"
 
 
 def test_where_all_problems_agree_an_interval_stands_in_for_an_error_of_zero():

@@ -35,7 +35,7 @@ def test_plots_are_the_same_bytes_and_hold_no_date():
     images = report.images()
     assert set(images) == {
         f"countdown-low-confidence-random-{what}.{kind}"
-        for what in ("forward_passes", "length", "pass-64", "pass-128")
+        for what in ("forward-passes", "length", "pass-64", "pass-128")
         for kind in ("svg", "png", "pdf")
     }
     again = run_report([run(grid(["low-confidence", "random"], problems=6, samples=2))]).images()
@@ -52,7 +52,6 @@ def test_timing_is_shown_only_where_it_was_asked_for():
     assert kinds == {"accuracy", "paired"}
     timed = run_report([run(grid(problems=4))], timing=True).tables
     assert timed[-1].kind == "timing"
-    assert "another machine" in timed[-1].notes[0]
 
 
 def test_the_best_is_bold_and_the_second_underlined_in_every_column():
