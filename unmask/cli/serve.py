@@ -67,7 +67,7 @@ def serve(
     reachable.bind().close()
     metrics = server.Metrics()
     if engine == "ray":
-        from unmask.runs.engines.ray import cluster_of, count_workers
+        from unmask.runs.ray_engine import cluster_of, count_workers
         from unmask.serve.ray import make_engine
 
         if len(names) > 1 and replicas is None:
