@@ -79,11 +79,11 @@ def test_settings_that_cannot_work_are_refused(spec: str, sentence: str):
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("ots(block=9)", "block=9 does not fit: choose 1 to 8, the number of masks"),
-        ("low-confidence(block=0)", "block=0 does not fit: choose 1 to 8, the number of masks"),
-        ("ots(block=3, steps=2)", "steps=2 does not fit 3 blocks of 3 over 8 masks: choose 3 to 8"),
-        ("margin(block=4, steps=9)", "steps=9 does not fit 2 blocks of 4 over 8 masks: choose 2 to 8"),
-        ("threshold(block=9)", "block=9 does not fit: choose 1 to 8, the number of masks"),
+        ("ots(block=9)", "block must be between 1 and 8, the number of masks, got 9"),
+        ("low-confidence(block=0)", "block must be between 1 and 8, the number of masks, got 0"),
+        ("ots(block=3, steps=2)", "steps must be between 3 and 8 for blocks of 3 over 8 masks, got 2"),
+        ("margin(block=4, steps=9)", "steps must be between 2 and 8 for blocks of 4 over 8 masks, got 9"),
+        ("threshold(block=9)", "block must be between 1 and 8, the number of masks, got 9"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(spec: str, sentence: str, chain: Denoiser):

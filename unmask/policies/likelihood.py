@@ -96,7 +96,7 @@ class FutureMasked(Likelihood):
 class Interleaved(Likelihood):
     """The current block in combs of every n-th slot: a hidden slot keeps its neighbours in sight."""
 
-    combs: int = 2  # n: forwards per candidate
+    combs: int = 2  # n: forward passes per candidate
 
     def __post_init__(self) -> None:
         check_at_least(1, combs=self.combs)
@@ -127,7 +127,7 @@ class LeaveOut(Likelihood):
 class RandomMasks(Likelihood):
     """The current block, a random share of it at a time: the same masks for every text of a length."""
 
-    ratio: float = 0.5  # of the slots, hidden together
+    ratio: float = 0.5  # share of the slots that is hidden together
     n: int = 4  # masks
 
     def __post_init__(self) -> None:
