@@ -30,7 +30,7 @@ def small(model: str, out: Path, *more: str) -> list[str]:
 def test_a_run_prints_a_figure_for_every_cell(run, model: str, tmp_path: Path):
     code, out, err = run(*small(model, tmp_path / "run", "-l", "6", "-s", "0", "-s", "4", "--samples", "2"))
     assert (code, err) == (0, "")
-    assert out.count("0.0 % (0 to 56, n=3), 2 rows") == 2
+    assert out.count("0.0 % (0 to 56, n=3), 2 forward passes") == 2
     assert out.endswith(f"24 records in {tmp_path / 'run'}\n")
     again = run(*small(model, tmp_path / "run", "-l", "6", "-s", "0", "-s", "4", "--samples", "2", "--json"))
     said = json.loads(again[1])
@@ -46,7 +46,7 @@ def test_another_run_in_the_same_folder_is_refused_with_the_difference(run, mode
     run(*small(model, tmp_path / "run"))
     code, out, err = run(*small(model, tmp_path / "run", "--seed", "3"))
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "holds another run: name seed 0 too, a run only grows; or choose another folder" in err
+    assert "holds a different run: name seed 0 too, a run only grows" in err
 
 
 def test_failures_are_counted_and_the_first_is_said(run, tmp_path: Path):
@@ -67,7 +67,7 @@ def test_a_person_is_shown_rate_cost_and_accuracy(run, model: str, tmp_path: Pat
     monkeypatch.setattr(sys, "stderr", shown)
     assert run(*small(model, tmp_path / "run"))[0] == 0
     assert "3/3" in shown.getvalue()
-    assert "0.0 % (0 to 56, n=3), 2 rows" in shown.getvalue()
+    assert "0.0 % (0 to 56, n=3), 2 forward passes" in shown.getvalue()
 
 
 def test_a_swapped_wording_is_part_of_the_run(run, model: str, tmp_path: Path, monkeypatch):
@@ -92,9 +92,9 @@ def test_a_swapped_wording_is_part_of_the_run(run, model: str, tmp_path: Path, m
         (("--sandbox", "none"), "--sandbox cannot be 'none'"),
         (("--engine", "locl"), "did you mean 'local'"),
         (("--workers", "2"), "--workers is for --engine ray"),
-        (("--batch", "0"), "batch=0 does not work"),
-        (("--memory", "0"), "memory=0.0 does not work"),
-        (("--precision", "hi"), "precision cannot be 'hi'"),
+        (("--batch", "0"), "batch must be at least 1"),
+        (("--memory", "0"), "memory must be gigabytes"),
+        (("--precision", "hi"), "unknown precision 'hi'"),
         (("--decoder", "otz"), "did you mean 'ots'"),
         (("--task", "humaneval"), "--allow-code"),
         (("--data", "nowhere"), "there is no data folder nowhere"),

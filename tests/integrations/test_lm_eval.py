@@ -17,7 +17,7 @@ import unmask
 import unmask.tasks
 from unmask.errors import UnmaskError
 from unmask.runs.store import read_run
-from unmask.runs.summary import summarize
+from unmask.runs.progress import summarize
 from unmask.tasks import task
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from unmask.report.export import COLUMNS, export, record_rows
 from unmask.report.formats import escape
 from unmask.report.hook import Hook
 from unmask.report.run_report import read_runs, run_report
-from unmask.runs.summary import summarize
+from unmask.runs.progress import summarize
 
 
 @pytest.fixture

@@ -241,7 +241,7 @@ def test_the_same_cell_spelt_twice_is_done_once(model: str, out: Path):
         ({"limit": 0}, "limit must be at least 1, got 0"),
         ({"samples": 0}, "samples must be at least 1, got 0"),
         ({"lengths": [0]}, "length must be at least 1, got 0"),
-        ({"decoders": ["ots(block=64)"]}, "block=64 does not fit"),
+        ({"decoders": ["ots(block=64)"]}, "block must be between 1 and 8"),
         ({"decoders": ["otss"]}, "did you mean 'ots'"),
         ({"tasks": ["humaneval"]}, "allow it with --allow-code"),
         ({"allow_code": True}, "no setting for --allow-code"),

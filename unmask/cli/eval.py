@@ -14,9 +14,9 @@ from unmask.cli.progress import board
 from unmask.runs.engine import make_engine
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import make_grid
+from unmask.runs.progress import summarize
 from unmask.runs.settings import Decoding, Placement
 from unmask.runs.store import RECORDS, Run
-from unmask.runs.summary import summarize
 from unmask.tasks import Metric, data
 from unmask.tasks.sandbox.run import Confinement
 
@@ -113,7 +113,7 @@ def _facts(run: Run) -> dict[str, Any]:
             "standard_error": None if len(summary.scores) < 2 else summary.error,
             "problems": len(summary.scores),
             "records": summary.records,
-            "forward_passes": summary.rows / summary.records,
+            "forward_passes": summary.forward_passes / summary.records,
             "failed": summary.failed,
         }
         for cell, summary in summarize(run.records).items()

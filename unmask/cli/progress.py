@@ -13,8 +13,8 @@ from rich.table import Column
 
 from unmask.core import Frame, Watch
 from unmask.runs.evaluation import RecordCallback
+from unmask.runs.progress import CellSummary
 from unmask.runs.record import Cell, Record
-from unmask.runs.summary import CellSummary
 
 HEARTBEAT = 30.0  # seconds between lines where standard error is not a terminal
 BAR = 12  # columns, so that a bar, a count and a time fit a narrow terminal

@@ -10,7 +10,7 @@ from unmask.errors import UnmaskError, nearest
 from unmask.report import gather as labels
 from unmask.report.gather import Group, Series, pass_curve
 from unmask.report.statistics import Comparison, compare, holm
-from unmask.runs.summary import wilson
+from unmask.runs.progress import wilson
 
 BASELINE = "low-confidence"
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from unmask.runs.record import Cell, Record
-from unmask.runs.summary import CellSummary
+from unmask.runs.progress import CellSummary
 
 Log = Callable[[dict[str, float], int], object]  # figures by name, and the number of records so far
 
@@ -36,6 +36,6 @@ def label(cell: Cell) -> str:
 def _figures(summary: CellSummary) -> dict[str, float]:
     return {
         "accuracy": summary.accuracy,
-        "forward_passes": summary.rows / summary.records,
+        "forward_passes": summary.forward_passes / summary.records,
         "failed": float(summary.failed),
     }

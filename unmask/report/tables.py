@@ -9,7 +9,7 @@ from typing import Literal
 from unmask.report.compare import Pair, corrected_chances
 from unmask.report.gather import Group, Quantity, Result, Series, pass_curve
 from unmask.report.statistics import LEVEL, Estimate, together
-from unmask.runs.summary import wilson
+from unmask.runs.progress import wilson
 
 Kind = Literal["accuracy", "parts", "average", "paired", "pass", "timing", "quality", "missing"]
 Published = Mapping[str, Mapping[str, float]]  # by column, by method: the paper's figures

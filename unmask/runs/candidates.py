@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -62,16 +62,7 @@ class Candidate:
 
 
 BlockScores = dict[str, Tensor]  # by likelihood, (row, block)
-
-
-class ScoredBranch(NamedTuple):
-    """One search of a batch of problems; each list has an entry per candidate."""
-
-    step: Step
-    branch: Branch
-    totals: list[dict[str, float | None]]
-    texts: list[str]
-    finished: list[str] | None  # texts of the candidates at their end; None unless `finish`
+Totals = list[dict[str, float | None]]  # for each candidate, by likelihood
 
 
 @dataclass(frozen=True)
@@ -110,10 +101,13 @@ class Study:
             for start in range(0, len(problems), batch):
                 part = problems[start : start + batch]
                 prompts = [read_prompt(model, self.task.messages(problem), length) for problem in part]
-                for search in self._searches(prompts):
-                    yield from self._graded(search, part, pool)
+                for step, branch, *columns in self._searches(prompts):
+                    yield from self._graded(step, branch, columns, part, pool)
 
-    def _searches(self, prompts: Sequence[EncodedPrompt]) -> Iterator[ScoredBranch]:
+    def _searches(
+        self, prompts: Sequence[EncodedPrompt]
+    ) -> Iterator[tuple[Step, Branch, Totals, list[str], list[str]]]:
+        """Yield each search of a batch: for every candidate its totals, its text and its finished text, if wanted."""
         decoding, model = self.generation.decoding, self.generation.model
         canvas, search = self.generation.canvas(prompts), self.decoder
         session = Session(search, model.denoiser, canvas, decoding.seed, decoding.adapter(model))
@@ -130,20 +124,21 @@ class Study:
                 scores = _scored(rows, branch, scores, step)
                 totals = _totals(scores, branch.canvas.sum_logp(rows.slots))
                 tokens = _finish(session.model, branch.canvas, schedule, frame.step) if self.finish else None
-            finished = None if tokens is None else self._texts(tokens, branch.canvas, prompts)
-            yield ScoredBranch(step, branch, totals, self._texts(branch.completion, branch.canvas, prompts), finished)
+            finished = [] if tokens is None else self._texts(tokens, branch.canvas, prompts)
+            yield step, branch, totals, self._texts(branch.completion, branch.canvas, prompts), finished
             scores = {name: blocks[branch.survivors] for name, blocks in scores.items()}
 
     def _graded(
-        self, search: ScoredBranch, problems: Sequence[Problem], pool: ThreadPoolExecutor
+        self, step: Step, branch: Branch, columns: Sequence[Any], problems: Sequence[Problem], pool: ThreadPoolExecutor
     ) -> Iterator[Candidate]:
-        step, branch, totals, texts, finished = search
+        """Yield the candidates of a search with their grades."""
+        totals, texts, finished = columns
         owners = [problems[number] for number in branch.canvas.problem.tolist()]
         right = self._right(owners, texts, pool)
-        ended = [None] * len(owners) if finished is None else self._right(owners, finished, pool)
+        ended = self._right(owners, finished, pool) if self.finish else [None] * len(owners)
         parents = (branch.parent % self.decoder.beams).tolist()
-        columns = (parents, branch.draw.tolist(), branch.kept.tolist(), totals, texts, right, ended)
-        for problem, *values in zip(owners, *columns, strict=True):
+        per_candidate = (parents, branch.draw.tolist(), branch.kept.tolist(), totals, texts, right, ended)
+        for problem, *values in zip(owners, *per_candidate, strict=True):
             yield Candidate(problem.id, step.number, step.block, *values)
 
     def _texts(self, tokens: Tokens, canvas: Canvas, prompts: Sequence[EncodedPrompt]) -> list[str]:
@@ -169,7 +164,7 @@ def _scored(rows: Rows, branch: Branch, scores: BlockScores, step: Step) -> Bloc
     }
 
 
-def _totals(scores: BlockScores, path: Score) -> list[dict[str, float | None]]:
+def _totals(scores: BlockScores, path: Score) -> Totals:
     columns = {name: blocks.sum(1).tolist() for name, blocks in scores.items()} | {PATH: path.tolist()}
     return [dict(zip(columns, map(finite, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 

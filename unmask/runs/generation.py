@@ -13,24 +13,17 @@ import torch
 
 from unmask.core import Canvas, Cost, Decoded, Denoiser, Frame, Session, Watch, decode
 from unmask.core.decoder import resolve
+from unmask.core.text import check_prompt
 from unmask.errors import UnmaskError, check_known
 from unmask.models import Model
 from unmask.models.network.kv_cache import check_cache
 from unmask.policies.choice import choose
 from unmask.policies.likelihood import blind_likelihood
+from unmask.runs import text as texts
 from unmask.runs.progress import Progress, reporting
 from unmask.runs.record import COUNTS
 from unmask.runs.settings import Decoding, check_cost, check_integer
-from unmask.runs.text import (
-    EncodedPrompt,
-    Finish,
-    answer_text,
-    check_prompt,
-    filled_text,
-    finish_reason,
-    partial_text,
-    read_prompt,
-)
+from unmask.runs.text import EncodedPrompt, Finish
 from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 
 Key = Callable[[str], str]
@@ -139,7 +132,7 @@ class Generation:
     def read(self, prompt: Any, most: int | None = None) -> EncodedPrompt:
         """Encode a prompt and refuse it if it cannot be decoded, or may need more than `most` forward passes."""
         decoding, denoiser = self.decoding, self.model.denoiser
-        encoded = read_prompt(self.model, prompt, decoding.length, self.infill)
+        encoded = texts.read_prompt(self.model, prompt, decoding.length, self.infill)
         check_prompt(encoded.ids, decoding.length, denoiser.mask_id, self.infill)
         if most is not None:
             masks, times = self._masks(encoded), 2 if decoding.guidance > 0 else 1
@@ -174,7 +167,7 @@ class Generation:
         return Session(self.decoding.decoder, self.denoiser(), self.canvas(prompts), seed, adapt, listen)
 
     def outputs(
-        self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None, listen: bool = False
+        self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None
     ) -> list[Output]:
         """Decode the prompts as one batch."""
         canvas = self.canvas(prompts)
@@ -194,7 +187,7 @@ class Generation:
             self.decoding.seed,
             adapt=self.decoding.adapter(self.model),
             watch=see if traced or watch else None,
-            listen=traced or listen,
+            listen=traced,
         )
         return [
             self.output(prompt, result, recorders[i] if traced else None)
@@ -203,7 +196,7 @@ class Generation:
 
     def partial(self, prompt: EncodedPrompt, ids: Sequence[int]) -> str:
         """Return the text of an unfinished row, with a sign for each mask."""
-        return partial_text(self.model, ids if self.infill else ids[len(prompt.ids) :])
+        return texts.partial_text(self.model, ids if self.infill else ids[len(prompt.ids) :])
 
     def settings(self, prompt: EncodedPrompt) -> dict[str, Any]:
         """Return all that is needed to reproduce an output, as plain values."""
@@ -227,7 +220,7 @@ class Generation:
 
     def output(self, prompt: EncodedPrompt, decoded: Decoded, recorder: Recorder | None = None) -> Output:
         """Cut the texts of the final rows and choose one of them."""
-        text_of = filled_text if self.infill else answer_text
+        text_of = texts.filled_text if self.infill else texts.answer_text
         pad = int(decoded.canvas.pad[0])
         rows = [
             Hypothesis(text_of(self.model, prompt, ids, self.decoding.stop), score, tuple(ids))
@@ -235,17 +228,17 @@ class Generation:
         ]
         chosen = choose(self.decoding.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
         best = rows[chosen]
-        finish = finish_reason(self.model, prompt, best.ids, self.decoding.stop)
+        finish = texts.finish_reason(self.model, prompt, best.ids, self.decoding.stop)
         settings = self.settings(prompt)
         output = Output(prompt.text, best.text, best.score, tuple(rows), chosen, decoded.cost, settings, finish)
         return replace(output, trace=self._trace(prompt, recorder, output)) if recorder else output
 
     def _trace(self, prompt: EncodedPrompt, recorder: Recorder, output: Output) -> Trace:
         words = {str(token): self.model.text.decode([token]) for token in sorted(recorder.words)}
-        texts = [row.text for row in output.hypotheses]
         measured = asdict(output.cost)  # what is left of it differs from run to run
         cost = {name: measured.pop(name) for name in COUNTS}
-        end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": cost, "measured": measured}
+        rows = [row.text for row in output.hypotheses]
+        end = {"chosen": output.chosen, "texts": rows, "words": words, "cost": cost, "measured": measured}
         return Trace(self.trace_header(prompt), recorder.steps, end)
 
 

@@ -86,16 +86,12 @@ class Decoding:
             denoiser = guided(denoiser, canvas, self.guidance, model.eos if self.suppress else ())
             if self.early_end:
                 denoiser = EarlyEnd(denoiser, model.eos)
-            if self.ends_at_stop and model.eos:
+            path = self.decoder.single_path and self.decoder.commits_only
+            if self.stop and path and model.eos:  # what follows a stop string on a single path changes no answer
                 denoiser = EarlyEnd(denoiser, model.eos, after_stop(model, self.stop))
             return denoiser
 
         return adapt
-
-    @property
-    def ends_at_stop(self) -> bool:
-        """True if nothing is computed after a stop string: what follows on a single path changes no answer."""
-        return bool(self.stop) and self.decoder.single_path and self.decoder.commits_only
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: the decoder as its spec."""

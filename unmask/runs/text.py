@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
-from unmask.core.text import check_context, check_prompt, cut_at_stop, end_of_text, find_stop
+from unmask.core.text import check_context, cut_at_stop, end_of_text, find_stop
 from unmask.errors import UnmaskError
 from unmask.models import Messages, Model
 
@@ -106,13 +106,13 @@ def is_one(prompt: Any) -> bool:
         raise UnmaskError(f"a prompt must be text, chat messages or token ids, got {type(prompt).__name__}{hint}")
     if isinstance(prompt, str):
         return True
-    if len(prompt) and _is_id(prompt[0]):
-        for place, item in enumerate(prompt):
-            if not _is_id(item):
-                raise UnmaskError(
-                    f"token ids must be integers, got {repr(item)[:40]} (number {place} of {len(prompt)})"
-                )
-    return bool(len(prompt)) and (_are_ids(prompt) or all(isinstance(item, dict) for item in prompt))
+    ids = [_is_id(item) for item in prompt]
+    if any(ids[:1]) and not all(ids):
+        place = ids.index(False)
+        raise UnmaskError(
+            f"token ids must be integers, got {repr(prompt[place])[:40]} (number {place} of {len(prompt)})"
+        )
+    return bool(ids) and (all(ids) or all(isinstance(item, dict) for item in prompt))
 
 
 def decode_until_end(model: Model, ids: Sequence[int]) -> str:
@@ -198,26 +198,3 @@ def _parts(text: str, infill: bool) -> tuple[str | int, ...]:
         raise UnmaskError("the prompt has no gap: write <mask:8> for 8 tokens to be filled in")
     parts.append(text[end:])
     return tuple(part for part in parts if part != "") or ("",)
-
-
-__all__ = [
-    "MASK_SIGN",
-    "EncodedPrompt",
-    "Finish",
-    "OnePrompt",
-    "answer_text",
-    "check_context",
-    "check_ids",
-    "check_prompt",
-    "cut_at_stop",
-    "decode_until_end",
-    "end_of_text",
-    "filled_text",
-    "find_stop",
-    "finish_reason",
-    "is_one",
-    "partial_text",
-    "plain_prompt",
-    "read_prompt",
-    "without_padding",
-]
