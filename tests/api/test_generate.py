@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from unmask.decoders import LowConfidence
 from unmask.models.wrappers import Guided
 
 CHAIN = "toy-chain(seed=1)"
+VARYING: dict[str, Any] = {"calls": 0, "seconds": 0.0, "memory": 0, "batch_seconds": 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -257,10 +259,7 @@ def test_a_cache_stands_under_every_other_setting_and_changes_no_batch(cache, mo
         for prompt, output in zip(prompts, together, strict=True):
             alone = unmask.generate(model, prompt, **settings)
             assert alone.hypotheses == output.hypotheses
-            assert (alone.cost.forward_passes, alone.cost.positions) == (
-                output.cost.forward_passes,
-                output.cost.positions,
-            )
+            assert replace(alone.cost, **VARYING) == replace(output.cost, **VARYING)
             assert output.settings["cache"] == cache
             exactly: dict[str, Any] = settings | {"cache": "none"}
             plain = unmask.generate(model, prompt, **exactly)
@@ -327,14 +326,6 @@ def test_filling_one_exact_gap_finds_the_likeliest_letter():
     output = unmask.fill(model, "ab<mask>a", decoder="low-confidence")
     table = model.denoiser.table(4)  # type: ignore[attr-defined]
     assert output.hypotheses[0].ids[2] == int(table[0, 1, :, 0].argmax())
-
-
-def test_a_notebook_shows_rows_and_hides_their_markup(chain):
-    output = unmask.generate(chain, "abc", decoder="ots(beams=2)", length=6)
-    page = output._repr_html_()
-    assert page.count("<tr>") == 1 + output.distinct
-    assert "chosen" in page
-    assert "order-token-search(beams=2" in page
 
 
 def test_the_driver_takes_what_the_api_does(chain):

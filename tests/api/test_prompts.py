@@ -78,7 +78,7 @@ def test_a_prompt_that_cannot_be_answered_need_not_stop_the_others(model: unmask
 def test_a_batch_that_is_refused_together_is_answered_one_by_one(model: unmask.Model):
     texts = ["ab<mask:2>", "ab<mask:9>"]
     few, many = unmask.fill(model, texts, decoder="low-confidence(block=4)", errors="return")
-    assert "block=4" in str(few)
+    assert "block must be" in str(few)
     assert many.text == unmask.fill(model, texts[1], decoder="low-confidence(block=4)").text
 
 
@@ -93,12 +93,8 @@ def test_work_without_a_bound_is_refused_with_its_cost(model: unmask.Model):
         unmask.generate(model, "abc", decoder="best-of(n=2000000000)", length=8)
     with pytest.raises(unmask.UnmaskError, match="needs about 8 forward passes"):
         unmask.generate(model, "abc", decoder="low-confidence(steps=4)", length=8, guidance=1.0, max_forward_passes=7)
-    assert (
-        unmask.generate(
-            model, "abc", decoder="low-confidence(steps=4)", length=8, max_forward_passes=4
-        ).cost.forward_passes
-        == 4
-    )
+    output = unmask.generate(model, "abc", decoder="low-confidence(steps=4)", length=8, max_forward_passes=4)
+    assert output.cost.forward_passes == 4
 
 
 def test_an_output_says_how_it_ended_and_how_many_of_its_rows_are_distinct(model: unmask.Model):

@@ -16,8 +16,8 @@ import pytest
 import unmask
 import unmask.tasks
 from unmask.errors import UnmaskError
-from unmask.runs.store import read_run
 from unmask.runs.progress import summarize
+from unmask.runs.store import read_run
 from unmask.tasks import task
 
 pytestmark = pytest.mark.slow
@@ -179,7 +179,7 @@ def test_perplexity_is_that_of_the_score_and_long_texts_are_read_in_windows(eval
     assert told[2] == pytest.approx(sum(scores), abs=1e-9)
 
 
-def test_a_response_cache_resumes_and_refuses_another_decoder(evaluate, tmp_path: Path):
+def test_a_response_cache_resumes_and_refuses_a_different_decoder(evaluate, tmp_path: Path):
     arguments = {"pretrained": "tiny", "decoder": DECODER, "length": 64, "batch": 2}
     cache = str(tmp_path / "responses")
     first = evaluate("local_countdown", arguments, use_cache=cache, limit=2)

@@ -157,7 +157,7 @@ def test_workers_killed_at_random_moments_change_nothing(model: str, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_run_killed_with_its_cluster_goes_on_under_another_engine(model: str, tmp_path: Path):
+def test_a_run_killed_with_its_cluster_is_resumed_by_a_different_engine(model: str, tmp_path: Path):
     out = tmp_path / "ray"
     with evaluating(*words(model, out, "--batch", "2", limit=40)) as run:
         assert wait_for_lines(out / RECORDS, 20, run)

@@ -133,7 +133,7 @@ def test_a_changed_line_is_noticed_by_its_checksum(out: Path):
         read_run(out)
 
 
-def test_records_of_another_grid_are_refused_by_line(out: Path):
+def test_records_of_a_different_grid_are_refused_by_line(out: Path):
     spec = {"models": ["toy"], "tasks": ["countdown"], "decoders": ["low-confidence"], "lengths": [8], "seeds": [0]}
     head = HEAD | {"spec": spec | {"samples": 1}}
     problems = {"countdown": ["p1", "p2"]}
@@ -170,10 +170,7 @@ def test_two_processes_on_one_folder_refuse_clearly(out: Path):
         os._exit(0)
     try:
         os.read(ready[0], 1)
-        with (
-            pytest.raises(UnmaskError, match=rf"another process \(process {child}\) is writing .*run"),
-            open_run(out, HEAD),
-        ):
+        with pytest.raises(UnmaskError, match=rf"\(process {child}\) is writing .*run"), open_run(out, HEAD):
             pass
     finally:
         os.kill(child, signal.SIGKILL)
@@ -182,7 +179,7 @@ def test_two_processes_on_one_folder_refuse_clearly(out: Path):
         assert folder.records == []
 
 
-def test_a_full_disk_is_said_and_the_file_stays_whole(out: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_is_reported_and_the_file_stays_whole(out: Path, monkeypatch: pytest.MonkeyPatch):
     written = filled(out)
     before = (out / RECORDS).read_bytes()
     true_write = os.write
@@ -202,7 +199,7 @@ def test_a_full_disk_is_said_and_the_file_stays_whole(out: Path, monkeypatch: py
     assert read_run(out).records == sorted([*written, record("new")], key=lambda item: item.name)
 
 
-def test_a_file_that_may_not_grow_is_said_by_the_real_system(out: Path):
+def test_a_file_that_may_not_grow_is_reported_by_the_real_system(out: Path):
     """The kernel's own refusal, in the middle of a line."""
     written = filled(out)
     size = (out / RECORDS).stat().st_size
@@ -220,20 +217,17 @@ def test_a_file_that_may_not_grow_is_said_by_the_real_system(out: Path):
     assert read_records(out / RECORDS) == (written, size)
 
 
-def test_a_folder_that_cannot_be_written_is_said(out: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_that_cannot_be_written_is_reported(out: Path, monkeypatch: pytest.MonkeyPatch):
     def refuse(*_, **__):
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(store_module.os, "open", refuse)
-    with (
-        pytest.raises(UnmaskError, match=r"cannot be written.*read-only: choose a different folder"),
-        open_run(out, HEAD),
-    ):
+    with pytest.raises(UnmaskError, match=r"cannot be written.*read-only"), open_run(out, HEAD):
         pass
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
-def test_a_folder_of_another_user_is_said(tmp_path: Path):
+def test_a_folder_of_another_user_is_reported(tmp_path: Path):
     child = os.fork()
     if child == 0:
         os.chmod(tmp_path, 0o555)
@@ -265,7 +259,7 @@ def test_a_run_that_never_recorded_anything_makes_way(out: Path):
     assert read_run(out).spec == {"seeds": [1]}
 
 
-def test_another_format_is_refused(out: Path):
+def test_a_different_format_is_refused(out: Path):
     filled(out)
     (out / "run.json").write_text(json.dumps(HEAD | {"format": 2}))
     with pytest.raises(UnmaskError, match="format 1, got format 2"):
