@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from unmask.experiments import EXPERIMENTS
-from unmask.experiments.archive import read_packed
 from unmask.experiments.run import plan, totals
 from unmask.experiments.setup import PUBLISHED
 
@@ -30,27 +29,6 @@ def test_every_command_can_be_planned(line: str, command, tmp_path: Path):
 def test_every_experiment_is_told_of():
     for name, experiment in EXPERIMENTS.items():
         assert f"| `{name}` | {experiment.source} |" in PAGE
-
-
-@pytest.mark.slow
-def test_the_page_on_caches_says_what_the_records_say():
-    evidence = read_packed(DOCS / "data" / "results" / "approximations.jsonl.gz")
-    options = {
-        "prefix": '`cache="prefix"`',
-        "dual": '`cache="dual"`',
-        "dual-8": '`cache="dual(refresh=8)"`',
-        "dual-4": '`cache="dual(refresh=4)"`',
-        "dual-2": '`cache="dual(refresh=2)"`',
-        "sure": "`ots(sure=0.9)`",
-    }
-    page = (DOCS / "caching.md").read_text("utf-8")
-    for method, option in options.items():
-        lost = evidence.difference(method, "ots")
-        assert lost is not None
-        assert lost.error is not None
-        (row,) = [line for line in page.splitlines() if line.startswith(f"| {option} |")]
-        assert f"{100 * abs(lost.value):.1f} ± {100 * lost.error:.1f}" in row
-        assert ("gained" in row) == (lost.value > 0)
 
 
 def test_the_planned_hours_are_what_the_plan_says():

@@ -125,7 +125,7 @@ def accuracy(tmp_path_factory: pytest.TempPathFactory) -> tuple[float, int]:
     words = ["-m", "tiny", "-t", COUNTDOWN, "-d", DECODER, "-l", "64", "--limit", str(LIMIT), "--out", str(out / "r")]
     subprocess.run([sys.executable, "-m", "unmask", "eval", *words], check=True, capture_output=True)
     [summary] = summarize(read_run(out / "r").records).values()
-    return summary.accuracy / 100, summary.rows
+    return summary.accuracy / 100, summary.forward_passes
 
 
 def test_generation_has_the_accuracy_and_rows_of_unmask_eval(evaluate, accuracy: tuple[float, int]):

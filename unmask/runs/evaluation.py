@@ -17,7 +17,7 @@ import torch
 from unmask import environment
 from unmask.core import reseed
 from unmask.errors import UnmaskError
-from unmask.models.checkpoints.fingerprint import checkpoint
+from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.runs.engine import Batches, Engine
 from unmask.runs.grid import Grid, digest_of
 from unmask.runs.header import arithmetic
@@ -146,5 +146,5 @@ def new_header(grid: Grid, problems: dict[str, list[Problem]]) -> dict[str, Any]
         },
         "deterministic": exact and environment.deterministic(),
         "arithmetic": arithmetic(),
-        "spec": grid.spec(problems) | {"checkpoints": [checkpoint(name) for name in grid.models]},
+        "spec": grid.spec(problems) | {"checkpoints": [local_fingerprint(name) for name in grid.models]},
     }

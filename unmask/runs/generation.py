@@ -16,7 +16,6 @@ from unmask.core.decoder import resolve
 from unmask.core.text import check_prompt
 from unmask.errors import UnmaskError, check_known
 from unmask.models import Model
-from unmask.models.network.kv_cache import check_cache
 from unmask.policies.choice import choose
 from unmask.policies.likelihood import blind_likelihood
 from unmask.runs import text as texts
@@ -122,7 +121,7 @@ class Generation:
     under_meter: DenoiserWrapper | None = None
 
     def __post_init__(self) -> None:
-        check_cache(self.model.denoiser, self.decoding.cache, self.model.name)
+        self.decoding.denoiser(self.model)  # a cache that the model does not allow is refused before any work
         if self.model.denoiser.block_size and (name := blind_likelihood(self.decoding.decoder)):
             warn_once(
                 f"{self.model.name} is block-causal and sees no future: the likelihood {name} is future-masked there, "

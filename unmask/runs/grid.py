@@ -19,7 +19,8 @@ import unmask.tasks  # noqa: F401  importing registers
 from unmask.core import decoder
 from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError, check_at_least
-from unmask.models import default_block, default_length, model
+from unmask.models import defaults, model
+from unmask.models.checkpoints.manifest import Defaults
 from unmask.models.load import registered
 from unmask.registry import Call, parse
 from unmask.runs.record import Cell
@@ -135,13 +136,14 @@ def make_grid(
     """
     most = check_max_forward_passes(max_forward_passes)
     names = tuple(dict.fromkeys(model.spec(model.make(name)) if registered(name) else name for name in models))
-    blocks = {name: _block(name, here) for name in names}
+    known = {name: _defaults(name, here) for name in names}
+    blocks = {name: found.block if found else None for name, found in known.items()}
     configured = configure(tasks, prompts=prompts, allow_code=allow_code, sandbox=sandbox)
     grid = Grid(
         blocks,
         tuple(dict.fromkeys(map(task.spec, configured))),
         tuple(dict.fromkeys(decoder.spec(decoder.make(spec)) for spec in decoders)),
-        tuple(dict.fromkeys(lengths or [_shared_length(names)])),
+        tuple(dict.fromkeys(lengths or [_shared_length(known)])),
         tuple(dict.fromkeys(seeds)),
         placement=(placement or Placement()).resolved(names, here),
         **more,
@@ -156,19 +158,19 @@ def resolved(spec: str, length: int, block: int | None = None) -> str:
     return decoder.spec(resolve(decoder.make(spec), block, length))
 
 
-def _block(name: str, here: bool) -> int | None:
-    """Return the block size of a block-causal model. One that cannot be read is refused where it runs."""
+def _defaults(name: str, here: bool) -> Defaults | None:
+    """Return a model's default length and block size. A model that cannot be read is refused where it runs."""
     try:
-        return default_block(name)
+        return defaults(name)
     except UnmaskError:
         if here:
             raise
         return None
 
 
-def _shared_length(names: Sequence[str]) -> int:
+def _shared_length(known: dict[str, Defaults | None]) -> int:
     """Return the default length of the models, if all have the same."""
-    lengths = {name: default_length(name) for name in names}
+    lengths = {name: (found or defaults(name)).length for name, found in known.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise UnmaskError(f"the models have different default lengths ({listed}): choose with --length")

@@ -21,7 +21,7 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask import environment
 from unmask.errors import UnmaskError
 from unmask.models import Messages, Model
-from unmask.models.checkpoints.fingerprint import checkpoint
+from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.models.devices import free, proc_bytes
 from unmask.runs.generation import Generation, Output, decode_apart
 from unmask.runs.header import arithmetic
@@ -144,7 +144,7 @@ class Worker:
             torch.cuda.empty_cache()
             model = job.placement.load(job.cell.model)
             gauge = Gauge(model.denoiser.device, job.placement.budget, self.share)
-            self._held = (wanted, model, gauge, checkpoint(job.cell.model))
+            self._held = (wanted, model, gauge, local_fingerprint(job.cell.model))
         return self._held[1:]
 
     def _answer(self, job: Job, number: int, prompt: Any, outcome: Output | UnmaskError, measured: Measured) -> Answer:
