@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unmask.core import Frame, Watch
-    from unmask.runs.evaluation import Watcher
+    from unmask.runs.evaluation import RecordCallback
+    from unmask.runs.progress import CellSummary
     from unmask.runs.record import Cell, Record
-    from unmask.runs.summary import CellSummary
 
 HEARTBEAT = 30.0  # seconds between lines if standard error is not a terminal
 BAR = 12  # columns: a bar, a count and a time fit a narrow terminal
@@ -77,9 +77,9 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def board() -> Iterator[Watcher]:
+def board() -> Iterator[RecordCallback]:
     """Yield a watcher of records that shows progress, rate, cost and the accuracy of the current cell."""
-    from unmask.runs.summary import CellSummary
+    from unmask.runs.progress import CellSummary
 
     cells: dict[Cell, CellSummary] = defaultdict(CellSummary)
     began = before = 0.0  # time when this run began, and how many records it began with
