@@ -69,7 +69,7 @@ def serve(
         engines = server.make_engines(names, partial(server.make_local, **settings), metrics, log_prompts)
         server.run(engines, metrics, reachable, keys, _started)
         return
-    from unmask.runs.engines.ray import cluster_of, count_workers
+    from unmask.runs.ray_engine import cluster_of, count_workers
     from unmask.serve.ray import make_engine
 
     if len(names) > 1 and replicas is None:

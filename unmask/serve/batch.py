@@ -19,7 +19,7 @@ from unmask.core import Beliefs, CacheView, Canvas, Decoded, Denoiser, Session
 from unmask.core.shapes import Columns, PerRow
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.generation import Around, Generation
+from unmask.runs.generation import DenoiserWrapper, Generation
 from unmask.runs.settings import Decoding
 from unmask.serve.queue import Ticket
 from unmask.serve.request import Request
@@ -176,7 +176,7 @@ class Cohort:
         self.left.update(number for number, ticket in numbered if ticket.cancelled and not ticket.ended)
         return len(self.left) > before
 
-    def decode(self, model: Model, around: Around) -> None:
+    def decode(self, model: Model, around: DenoiserWrapper) -> None:
         """Inside its coroutine: answer every ticket as `unmask generate` does."""
         requests = [ticket.request for ticket in self.tickets]
         observers = [Observer(Generation(model, each.decoding, each.template), each) for each in requests]
@@ -196,9 +196,9 @@ class Cohort:
                 self.tickets[number].post(observers[number].end(decoded, step))
 
 
-def _session(model: Model, requests: Sequence[Request], around: Around) -> Session:
+def _session(model: Model, requests: Sequence[Request], around: DenoiserWrapper) -> Session:
     first = requests[0]
-    generation = Generation(model, first.decoding, first.template, around=around)
+    generation = Generation(model, first.decoding, first.template, under_meter=around)
     return Session(
         first.decoding.decoder,
         generation.denoiser(),

@@ -14,9 +14,9 @@ import torch
 from unmask.core import Canvas
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
-from unmask.runs.output import Output
-from unmask.runs.prompts import OnePrompt
+from unmask.runs.generation import Output
 from unmask.runs.settings import DECODER, DecodingOptions, Placement
+from unmask.runs.text import OnePrompt
 from unmask.serve.errors import ClosingError, RefusedError, TimedOutError
 from unmask.serve.queue import Event, Ticket, TicketQueue
 from unmask.serve.request import Completed, Request, RequestLimits, Show, Update, read_request

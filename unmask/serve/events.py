@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from sse_starlette import EventSourceResponse
 
-from unmask.runs.trace import strict_json
+from unmask.runs.files import strict_json
 from unmask.serve.engine import Updates
 from unmask.serve.errors import status_and_body
 from unmask.serve.openai_format import Replies, dumps

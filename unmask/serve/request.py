@@ -10,9 +10,9 @@ from typing import Any, Literal
 from unmask.core import reseed
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.output import Output
-from unmask.runs.prompts import EncodedPrompt, OnePrompt, read_prompt
+from unmask.runs.generation import Output
 from unmask.runs.settings import Decoding
+from unmask.runs.text import EncodedPrompt, OnePrompt, read_prompt
 
 
 # The comments beside the fields are also the help of the command line's options.

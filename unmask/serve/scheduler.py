@@ -25,7 +25,7 @@ from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.worker import out_of_memory
+from unmask.runs.generation import out_of_memory
 from unmask.serve.batch import Cohort, LeftError, Question, answer, settings_of, together
 from unmask.serve.errors import ClosingError, TooLargeError
 from unmask.serve.queue import Ticket, TicketQueue

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from unmask.core import Decoder, decoder
 from unmask.errors import UnmaskError
-from unmask.runs.settings import heated
+from unmask.runs.settings import with_temperature
 from unmask.serve.errors import BadBodyError
 from unmask.serve.request import Grammar
 
@@ -117,7 +117,7 @@ class Settings(Body):
         """The fields of `unmask.Decoding` that were given."""
         chosen = decoder.make(self.decoder if self.decoder is not None else default)
         if self.temperature is not None:
-            chosen = heated(chosen, self.temperature)
+            chosen = with_temperature(chosen, self.temperature)
         names = ("seed", "guidance", "suppress", "early_end", "cache", "stop")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         return {**given, "decoder": chosen, **({} if length is None else {"length": length})}
