@@ -34,7 +34,7 @@ def serve(
     replicas: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Copies of each model; default: one per GPU.")
     ] = None,
-    engine: options.EngineFields,
+    work: options.EngineFields,
     log_prompts: Annotated[bool, typer.Option("--log-prompts", help="Log prompts and answers as well.")] = False,
 ) -> None:
     """Serve models over HTTP by OpenAI's interface, many requests decoded together.
@@ -46,7 +46,7 @@ def serve(
       unmask serve --model tiny --decoder 'ots(beams=4)'
       UNMASK_API_KEY=secret unmask serve --model GSAI-ML/LLaDA-8B-Instruct --host 0.0.0.0
     """
-    chosen = options.EngineOptions(**engine)
+    chosen = options.EngineOptions(**work)
     if chosen.local and chosen.address is not None:
         raise UnmaskError("--address is for --engine ray: the local engine is this process alone")
     from unmask.runs.settings import Decoding, Placement
