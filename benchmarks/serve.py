@@ -25,21 +25,22 @@ import unmask
 from unmask.models.devices import proc_bytes
 from unmask.runs.settings import Placement
 from unmask.serve.request import RequestLimits
-from unmask.serve.stream import Watcher
 from unmask.tasks import task
 
 
-class Forwards(Watcher):
+class Forwards:
+    """Counts forward passes of an engine, and their rows and requests."""
+
     def __init__(self) -> None:
         self.count = self.rows = self.requests = 0
 
-    def answered(self, rows: int, requests: int) -> None:
+    def __call__(self, rows: int, requests: int) -> None:
         self.count, self.rows, self.requests = self.count + 1, self.rows + rows, self.requests + requests
 
 
 def likeness(output: unmask.Output, alone: unmask.Output) -> str:
     """Whether two answers are the same to the last bit of their scores, in their texts, or not."""
-    if (output.text, output.rows) == (alone.text, alone.rows):
+    if (output.text, output.hypotheses) == (alone.text, alone.hypotheses):
         return "equal"
     return "equal text" if output.text == alone.text else "unequal"
 
@@ -103,7 +104,8 @@ async def served(model: unmask.Model, args, prompts: list, expected: list, kinds
             await asyncio.sleep(seconds / 6)
 
     limits = RequestLimits(running=args.running)
-    async with unmask.AsyncEngine(model, limits, decoding={"decoder": args.decoder}, watcher=forwards) as engine:
+    async with unmask.AsyncEngine(model, limits, decoding={"decoder": args.decoder}) as engine:
+        engine.on_forward.append(forwards)
         clients, start = Clients(engine, prompts, expected, args.length), clock()
         watcher = asyncio.create_task(watch())
         await asyncio.gather(*(clients.run(kind, start[0] + seconds) for kind in kinds))

@@ -19,18 +19,9 @@ from unmask.runs.generation import Generation
 from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Decoding
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.stream import Watcher
 
 CLIENTS = (1, 4, 16)
-HEAD = ["decoder", "clients", "requests", "requests/s", "tokens/s", "gain", "p50 s", "max s", "rows/forward"]
-
-
-class Forwards(Watcher):
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-
-    def answered(self, rows: int, requests: int) -> None:
-        self.rows.append(rows)
+HEAD = ["decoder", "clients", "requests", "requests/s", "tokens/s", "gain", "p50 s", "max s", "batch"]
 
 
 @dataclass(frozen=True)
@@ -54,8 +45,8 @@ class Workload:
         alone = self._alone(generation, [prompts.pop() for _ in range(self.each)])
         yield self._row(decoder, 0, alone, [], alone)
         for number in clients:
-            seconds, rows = asyncio.run(self._together(decoding, number, prompts))
-            yield self._row(decoder, number, seconds, rows, alone)
+            seconds, sizes = asyncio.run(self._together(decoding, number, prompts))
+            yield self._row(decoder, number, seconds, sizes, alone)
 
     @property
     def model(self) -> Model:
@@ -73,8 +64,9 @@ class Workload:
     async def _together(
         self, decoding: Decoding, clients: int, prompts: list[list[int]]
     ) -> tuple[list[float], list[int]]:
-        forwards, numbers = Forwards(), count()
-        async with AsyncEngine(self.model, decoding=vars(decoding), watcher=forwards) as engine:
+        sizes, numbers = list[int](), count()
+        async with AsyncEngine(self.model, decoding=vars(decoding)) as engine:
+            engine.on_forward.append(lambda rows, requests: sizes.append(rows))
 
             async def client() -> list[float]:
                 seconds = []
@@ -87,10 +79,10 @@ class Workload:
             began = time.perf_counter()
             every = await asyncio.gather(*(client() for _ in range(clients)))
             whole = time.perf_counter() - began
-        return [*sorted(second for seconds in every for second in seconds), whole], forwards.rows
+        return [*sorted(second for seconds in every for second in seconds), whole], sizes
 
     def _row(
-        self, decoder: str, clients: int, seconds: list[float], rows: list[int], alone: list[float]
+        self, decoder: str, clients: int, seconds: list[float], sizes: list[int], alone: list[float]
     ) -> dict[str, Any]:
         *each, whole = seconds
         pace, alone_pace = len(each) / whole, (len(alone) - 1) / alone[-1]
@@ -104,7 +96,7 @@ class Workload:
             "gain": pace / alone_pace,
             "p50": each[len(each) // 2],
             "max": each[-1],
-            "rows_per_forward": sum(rows) / len(rows) if rows else None,
+            "mean_batch": sum(sizes) / len(sizes) if sizes else None,
             "memory": torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0,
         }
         self.show(f"{decoder}, {clients} clients: {pace:.3g} requests/s, {row['gain']:.2f} × one at a time")
@@ -122,7 +114,7 @@ def table(rows: Sequence[dict[str, Any]], title: str) -> Table:
             f"{row['gain']:.2f}",
             f"{row['p50']:.3g}",
             f"{row['max']:.3g}",
-            f"{row['rows_per_forward']:.1f}" if row["rows_per_forward"] else "–",
+            f"{row['mean_batch']:.1f}" if row["mean_batch"] else "–",
         )
         for row in rows
     ]

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -65,22 +66,32 @@ def serve(
     reachable = server.Address(host, port)
     reachable.check(keys, unlocked)
     reachable.bind().close()
-    metrics = server.Metrics()
-    if engine == "ray":
-        from unmask.runs.engines.ray import cluster_of, count_workers
-        from unmask.serve.ray import make_engine
+    with _cluster(names, replicas, address, where) if engine == "ray" else nullcontext():
+        metrics = server.Metrics()
+        engines = server.make_engines(
+            names,
+            metrics,
+            limits=accepted,
+            decoding=decoding,
+            placement=where,
+            replicas=replicas,
+            on_ray=engine == "ray",
+            log_prompts=log_prompts,
+        )
+        server.run(engines, metrics, reachable, keys, _started)
 
-        if len(names) > 1 and replicas is None:
-            raise UnmaskError("several models share the cluster: say how many copies each has by --replicas")
-        workers = replicas and replicas * len(names)
-        with cluster_of(address, workers):
-            count_workers(workers, where.chosen_device == "cuda")  # refuses more than there is room for
-            make = partial(make_engine, limits=accepted, decoding=decoding, placement=where, replicas=replicas)
-            engines = server.make_engines(names, make, metrics, log_prompts)
-            server.run(engines, metrics, reachable, keys, _started)
-        return
-    make = partial(server.make_local, limits=accepted, decoding=decoding, placement=where, replicas=replicas)
-    server.run(server.make_engines(names, make, metrics, log_prompts), metrics, reachable, keys, _started)
+
+@contextmanager
+def _cluster(names: list[str], replicas: int | None, address: str | None, placement: Placement) -> Iterator[None]:
+    """Join or start a Ray cluster with room for all replicas."""
+    from unmask.runs.engines.ray import cluster_of, count_workers  # an optional extra
+
+    if len(names) > 1 and replicas is None:
+        raise UnmaskError("several models share the cluster: give the number of copies of each by --replicas")
+    workers = replicas and replicas * len(names)
+    with cluster_of(address, workers):
+        count_workers(workers, placement.chosen_device == "cuda")  # refuses more than there is room for
+        yield
 
 
 def _started(url: str) -> None:

@@ -1,18 +1,17 @@
-"""What a server accepts, as one value. A request, what is told about it while it is decoded, and its answer: plain values that travel between processes."""
+"""A request, its updates and its answer as plain values, the limits of a server, and the errors of requests."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from unmask.core import reseed
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_above, check_at_least, nearest
 from unmask.models import Model
-from unmask.runs.output import Output
+from unmask.runs.output import Finish, Output
 from unmask.runs.prompts import EncodedPrompt, OnePrompt, read_prompt
-from unmask.runs.settings import Decoding
+from unmask.runs.settings import Decoding, DecodingOptions
 
 
 # The comments beside the fields are also the help of the command line's options.
@@ -22,22 +21,109 @@ class RequestLimits:
 
     waiting: int = 256  # requests that may wait; others are refused with 429
     running: int = 64  # requests that are decoded at the same time
-    batch_rows: int = 64  # rows per forward
+    max_batch: int = 64  # sequences per forward pass of the network
     max_length: int = 1024  # masks that a request may ask for
-    max_forward_passes: int = 65536  # rows of the network that a request may cost
+    max_forward_passes: int = 65536  # forward passes that a request may cost
     max_choices: int = 16  # answers per request
     max_seconds: float = 600.0  # seconds that a request may take, waiting included
     max_body: int = 4_000_000  # bytes of a request
 
     def __post_init__(self) -> None:
-        for limit in fields(self):
-            value = getattr(self, limit.name)
-            if not 0 <= value < math.inf or (value == 0 and limit.name != "waiting"):
-                raise UnmaskError(f"{limit.name}={value} does not work: choose more than 0")
+        check_at_least(0, waiting=self.waiting)
+        check_above(0, **{name: value for name, value in vars(self).items() if name != "waiting"})
+        if self.max_seconds == float("inf"):
+            raise UnmaskError("max_seconds must be finite, got inf")
 
 
-Finish = Literal["stop", "length"]
-Show = Literal["text", "drafts", "trace"]  # what updates carry beside committed text
+class RefusedError(UnmaskError):
+    """A request that is refused or ended by the server, with the HTTP status and OpenAI's error fields."""
+
+    status = 400
+    kind = "invalid_request_error"  # OpenAI's `type`
+    code: str | None = None
+    param: str | None = None  # the setting that caused it
+
+
+class BusyError(RefusedError):
+    """Too many requests are waiting."""
+
+    status, kind, code = 429, "rate_limit_error", "queue_full"
+
+    def __init__(self, message: str, retry_after: int):
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds
+
+
+class TimedOutError(RefusedError):
+    status, kind, code = 408, "timeout_error", "timeout"
+
+
+class ClosingError(RefusedError):
+    """The request was cancelled, or the server shuts down."""
+
+    status, kind, code = 503, "server_error", "shutting_down"
+
+
+class TooLargeError(RefusedError):
+    """The request does not fit the memory, even in a batch of its own."""
+
+    status, kind, code = 503, "server_error", "out_of_memory"
+
+
+class LostError(RefusedError):
+    """The worker that decoded the request died."""
+
+    status, kind, code = 503, "server_error", "worker_lost"
+
+
+class UnknownModelError(RefusedError):
+    status, code = 404, "model_not_found"
+
+
+class ClientGoneError(RefusedError):
+    status, code = 499, "client_gone"
+
+
+class BadBodyError(RefusedError):
+    def __init__(self, message: str, param: str | None):
+        super().__init__(message)
+        self.param = param
+
+
+# Settings of other interfaces that decoders here do not have, with the values that change nothing.
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "top_p": (1,),
+    "top_k": (0, None),
+    "num_beams": (1,),
+    "num_return_sequences": (1,),
+    "num_choices": (1,),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "best_of": (1,),
+    "echo": (False,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "tools": ([],),
+    "functions": ([],),
+    "tool_choice": ("none",),
+    "parallel_tool_calls": (False, True),
+    "modalities": (["text"],),
+    "store": (False,),
+    "service_tier": ("auto", "default"),
+    "metadata": ({},),
+}
+INSTEAD = {"top_p": "it is a setting of the decoder `dream`, such as dream(top-p=0.9); leave it out"}
+
+
+def check_neutral(name: str, value: Any) -> None:
+    """Refuse a setting that decoders here do not have, unless its value changes nothing."""
+    same_kind = [known for known in NEUTRAL[name] if isinstance(known, bool) == isinstance(value, bool)]
+    if value not in same_kind:  # True equals 1 in Python, but it is a different value here
+        raise BadBodyError(f"{name}={value!r} is not supported: {INSTEAD.get(name, 'leave it out')}", name)
+
+
+Show = Literal["text", "drafts", "trace"]  # what updates carry: stable text, and drafts or lines of a trace beside it
 
 
 @dataclass(frozen=True)
@@ -48,77 +134,80 @@ class Grammar:
     text: str
 
 
+class RequestOptions(DecodingOptions, total=False):
+    """Everything that a request may say beside its prompt."""
+
+    template: str | None  # the answer with gaps, each written <mask:n>
+    suffix: str  # the end of the template that is not part of the answer
+    grammar: Grammar | None
+    show: Show | None
+    client: str
+
+
 @dataclass(frozen=True)
 class Request:
     prompt: EncodedPrompt  # with its template, if it has one
     decoding: Decoding
     given: str = ""  # with a template: the text before it, which is not part of the answer
     suffix: str = ""  # the end of the template, if that is not part of the answer either
-    template: bool = False
+    infill: bool = False  # the prompt has gaps to be filled
     grammar: Grammar | None = None
-    show: Show | None = None  # None: only the answer is wanted
+    show: Show | None = None  # None: there is one update, with the answer
     client: str = ""  # requests of different clients take turns
 
     def sample(self, number: int) -> Request:
-        """The request for the n-th independent answer."""
-        decoding = replace(self.decoding, seed=reseed(self.decoding.seed, number))
-        return replace(self, decoding=decoding)
-
-    @property
-    def rows(self) -> int:
-        """Rows that it may cost."""
-        masks = self.masks
-        return self.decoding.decoder.resolved(masks).max_forward_passes(masks)
-
-    def cut(self, text: str) -> str:
-        """The answer inside a whole text."""
-        return text[len(self.given) :].removesuffix(self.suffix)
+        """Return the request for the n-th independent answer."""
+        return replace(self, decoding=replace(self.decoding, seed=reseed(self.decoding.seed, number)))
 
     @property
     def masks(self) -> int:
         return sum(part for part in self.prompt.parts if isinstance(part, int)) + self.decoding.length
 
+    @property
+    def max_forward_passes(self) -> int:
+        masks = self.masks
+        return self.decoding.decoder.resolved(masks).max_forward_passes(masks)
+
+    def answer_in(self, text: str) -> str:
+        """Return the answer without the given text around it."""
+        return text[len(self.given) :].removesuffix(self.suffix)
+
 
 @dataclass(frozen=True)
 class Completed:
+    """The answer to a request."""
+
     output: Output
     text: str
     finish: Finish
     prompt_tokens: int
-    ids: tuple[int, ...]  # of the text
-    logp: tuple[float, ...]  # of each of them, when it was written
+    ids: tuple[int, ...]  # tokens of the text
+    logp: tuple[float, ...]  # log p of each token when it was written
 
 
 @dataclass(frozen=True)
 class Update:
-    """What a step of a request brought."""
+    """What a step of the decoder changed for the reader of a request."""
 
     step: int
-    text: str = ""  # newly committed: certain to be part of the answer, and following what was committed before
-    draft: str | None = None  # the leading row's text, with a sign for each mask
-    line: dict[str, Any] | None = field(default=None, repr=False)  # of the trace
+    text: str = ""  # stable text that follows what earlier updates carried
+    draft: str | None = None  # the text of the best hypothesis, with a sign for each mask
+    line: dict[str, Any] | None = field(default=None, repr=False)  # a line of the trace
     answer: Completed | None = None  # with the last update
 
 
-def read_request(
-    model: Model,
-    prompt: OnePrompt,
-    decoding: Mapping[str, Any],
-    limits: RequestLimits,
-    vocab: int | None = None,
-    *,
-    template: str | None = None,
-    **more: Any,
-) -> Request:
-    """What can be refused is refused here, before the request waits. `vocab` is how many ids the model knows."""
-    default = 0 if template is not None else model.default_length
-    length = default if decoding.get("length") is None else decoding["length"]
-    chosen = Decoding.from_dict({**decoding, "length": length})
-    if chosen.length > limits.max_length:
-        raise UnmaskError(f"length={chosen.length} is above this server's limit: choose at most {limits.max_length}")
-    if isinstance(prompt, list) and vocab is not None:
-        _check_ids(prompt, vocab)
-    request = Request(read_prompt(model, prompt, chosen.length), chosen, **more)
+def read_request(model: Model, prompt: OnePrompt, options: Mapping[str, Any], limits: RequestLimits) -> Request:
+    """Make a request from `RequestOptions`. Whatever can be refused is refused here, before the request waits."""
+    known = RequestOptions.__annotations__
+    for name in options.keys() - known.keys():
+        raise UnmaskError(f"unknown argument {name!r}: {nearest(name, known)}")
+    own = {name: value for name, value in options.items() if value is not None}
+    decoding = {name: own.pop(name) for name in DecodingOptions.__annotations__ if name in own}
+    template = own.pop("template", None)
+    length = model.default_length if template is None else 0
+    chosen = Decoding.from_dict({"length": length, **decoding})
+    _check_length(chosen.length, limits)
+    request = Request(read_prompt(model, prompt, chosen.length), chosen, **own)
     if template is not None:
         if not isinstance(prompt, str) and isinstance(prompt[0], int):
             raise UnmaskError("a template follows text or chat messages, not token ids")
@@ -129,33 +218,30 @@ def read_request(
 
 def _with_template(model: Model, request: Request, template: str) -> Request:
     if request.decoding.early_end:
-        raise UnmaskError("early_end does not work with a template: choose one of them")
+        raise UnmaskError("early_end and a template cannot be combined: leave out one of them")
     if request.decoding.stop and not request.decoding.length:
         raise UnmaskError("stop ends the text after a template, and there is none: leave it out, or give a length")
     given = request.prompt.text
     prompt = read_prompt(model, given + template, request.decoding.length, infill=True)
-    return replace(request, prompt=prompt, given=given, template=True)
+    return replace(request, prompt=prompt, given=given, infill=True)
 
 
 def _check(model: Model, request: Request, limits: RequestLimits) -> None:
-    mask, gaps = model.denoiser.mask_id, sum(part for part in request.prompt.parts if isinstance(part, int))
+    mask, gaps = model.denoiser.mask_id, request.masks - request.decoding.length
     if request.prompt.ids.count(mask) > gaps:
         raise UnmaskError(f"the prompt holds the mask token (id {mask}): give a template to have gaps filled")
     if not request.prompt.ids:
         raise UnmaskError("the prompt is empty: give at least one token")
     if request.masks < 1:
-        raise UnmaskError(f"length={request.decoding.length} leaves nothing to write: give at least 1")
-    if request.masks > limits.max_length:
-        raise UnmaskError(f"{request.masks} masks are above this server's limit: choose at most {limits.max_length}")
-    if request.rows > limits.max_forward_passes:
+        raise UnmaskError(f"length must be at least 1, got {request.decoding.length}")
+    _check_length(request.masks, limits)
+    if (cost := request.max_forward_passes) > limits.max_forward_passes:
         raise UnmaskError(
-            f"this decoder asks for up to {request.rows} rows, above this server's limit of {limits.max_forward_passes}: "
-            "shorten the answer or search less"
+            f"the decoder may need {cost} forward passes, but this server allows {limits.max_forward_passes}: "
+            "ask for a shorter answer or a smaller search"
         )
 
 
-def _check_ids(prompt: list[Any], vocab: int) -> None:
-    """An id that does not exist would end a GPU's process, and everything in it."""
-    for token in prompt:
-        if isinstance(token, int) and not 0 <= token < vocab:
-            raise UnmaskError(f"there is no token {token}: the model knows 0 to {vocab - 1}")
+def _check_length(length: int, limits: RequestLimits) -> None:
+    if length > limits.max_length:
+        raise UnmaskError(f"length must be at most {limits.max_length} on this server, got {length}")
