@@ -333,7 +333,7 @@ def test_the_driver_takes_what_the_api_does(chain):
         ([{"content": "a"}], {}, "needs a role"),
         ("a<mask:3>", {}, "use fill"),
         ("a_", {}, "use fill"),
-        ("abc", {"length": 0}, "leaves nothing to write"),
+        ("abc", {"length": 0}, "length must be at least 1"),
         ("abc", {"length": 5000}, "shorten the length by"),
         ("abc", {"decoder": "low-confidance"}, "did you mean 'low-confidence'"),
         ("abc", {"decoder": "ots(beam=4)"}, "did you mean 'beams'"),

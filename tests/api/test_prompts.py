@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import unmask
-from unmask.runs.prompts import _say_plain
+from unmask.runs.text import _say_plain
 
 OPTIONS: Any = {"decoder": "low-confidence", "length": 4}
 

@@ -22,7 +22,7 @@ from unmask.experiments.run import plan, reproduce, totals, write_results
 from unmask.experiments.runner import Runner
 from unmask.experiments.setup import BENCHMARKS, TINY, Setup, setup_for
 from unmask.models.checkpoints.random_weights import random_folder
-from unmask.runs.engines import Local
+from unmask.runs.engine import Local
 from unmask.runs.settings import Placement
 
 

@@ -13,7 +13,7 @@ from tools.results_page import PAGE, RECORDS, main, pages
 from unmask.errors import UnmaskError
 from unmask.experiments.archive import header, packed, read_packed
 from unmask.experiments.methods import TEN
-from unmask.runs.pack import LONG, pack, read_lines, unpack, write_lines
+from unmask.runs.store import LONG, pack, read_lines, unpack, write_lines
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -45,15 +45,15 @@ def test_the_length_of_the_model_stays_below_the_most_that_a_task_allows():
 @pytest.mark.parametrize(
     ("kwargs", "sentence"),
     [
-        ({"top_p": 0.9}, "top_p=0.9 is not supported"),
-        ({"max_gen_tok": 9}, "max_gen_tok=9 is not supported: did you mean 'max_gen_toks'?"),
+        ({"top_p": 0.9}, "top_p=0.9 is not something a decoder has: leave it out"),
+        ({"max_gen_tok": 9}, "max_gen_tok=9 is not something a decoder has: did you mean 'max_gen_toks'?"),
         ({"do_sample": True}, "do_sample=true needs a temperature above 0, as in temperature=0.8"),
     ],
 )
 def test_generation_arguments_that_nothing_can_honour_are_refused(kwargs: dict[str, Any], sentence: str):
     with pytest.raises(UnmaskError) as refusal:
         read_wanted(kwargs, None, 8)
-    assert sentence in str(refusal.value)
+    assert str(refusal.value) == sentence
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_generation_arguments_that_nothing_can_honour_are_refused(kwargs: dict[s
 def test_wrong_names_are_refused_before_a_model_is_loaded(values: dict[str, Any], sentence: str):
     with pytest.raises(UnmaskError) as refusal:
         read_settings("no such model", values)
-    assert sentence in str(refusal.value)
+    assert str(refusal.value) == sentence
 
 
 def test_a_spec_that_was_cut_at_a_comma_is_recognised():

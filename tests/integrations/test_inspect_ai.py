@@ -109,7 +109,7 @@ def test_a_requests_settings_are_honoured_or_refused():
     assert plain.completion == unmask.generate("toy-chain", "abc", decoder="random").text
     assert short.completion == unmask.generate("toy-chain", "abc", decoder="random", length=4, stop="a").text
     assert warm.completion == unmask.generate("toy-chain", "abc", decoder="random(temperature=1.0)", seed=7).text
-    with pytest.raises(UnmaskError, match=r"top_p=0\.5 is not supported"):
+    with pytest.raises(UnmaskError, match=r"top_p=0\.5 is not something a decoder has: leave it out"):
         asyncio.run(answers(model, GenerateConfig(top_p=0.5)))
     tools = [ToolInfo(name="look", description="")]
     with pytest.raises(UnmaskError, match="a diffusion model calls no tools: leave out 'look'"):

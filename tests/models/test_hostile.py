@@ -20,7 +20,7 @@ from unmask.errors import UnmaskError
 from unmask.models.checkpoints.tokenizer import read_text
 from unmask.models.inspection import inspect_checkpoint
 from unmask.models.load import load_folder
-from unmask.runs.prompts import read_prompt
+from unmask.runs.text import read_prompt
 
 INDEX = "model.safetensors.index.json"
 TALK = [{"role": "user", "content": "the"}]

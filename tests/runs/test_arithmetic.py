@@ -28,12 +28,12 @@ def test_a_run_records_its_arithmetic_and_says_when_it_goes_on_with_another(
     monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "DEFAULT")
     with caplog.at_level(logging.WARNING):
         run_here(small_grid(model, **SMALL), out)
-    assert "other arithmetic" in caplog.text
+    assert "different arithmetic" in caplog.text
     assert "DEFAULT here" in caplog.text
 
 
 def test_workers_that_compute_differently_are_refused(monkeypatch: pytest.MonkeyPatch):
-    engine = pytest.importorskip("unmask.runs.engines.ray")
+    engine = pytest.importorskip("unmask.runs.ray_engine")
     monkeypatch.setattr(environment, "deterministic", lambda: True)
     first = Worker().facts()
     other = first | {"name": "far:1", "arithmetic": {"instructions": "NO AVX", "mkl": first["arithmetic"]["mkl"]}}

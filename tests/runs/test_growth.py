@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from unmask.errors import UnmaskError
-from unmask.runs.engines import make_engine
+from unmask.runs.engine import make_engine
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import make_grid
 from unmask.runs.store import read_run
@@ -44,10 +44,10 @@ def test_a_smaller_or_another_run_is_still_refused(tmp_path: Path):
     grown(out, limit=3, decoders=("low-confidence", "random"))
     before = (out / "run.json").read_bytes()
     others: list[tuple[dict[str, Any], str]] = [
-        ({"limit": 2}, r" \(limit: 3 there, 2 here; random not named here\): choose another folder"),
+        ({"limit": 2}, r" \(limit: 3 there, 2 here; random not named here\): choose a different folder"),
         (
             {"limit": 9, "decoders": ("random",)},
-            ": name low-confidence too, a run only grows; or choose another folder$",
+            ": name low-confidence too, a run only grows; or choose a different folder$",
         ),
         ({"decoders": ("margin",), "seeds": (1,)}, r" \(limit: 3 .*low-confidence, random and seed 0 not named here\)"),
         ({"limit": 9, "decoders": ("margin",)}, ": name low-confidence and random too, a run only grows"),
@@ -57,7 +57,7 @@ def test_a_smaller_or_another_run_is_still_refused(tmp_path: Path):
         ),
     ]
     for other, sentence in others:
-        with pytest.raises(UnmaskError, match="holds another run" + sentence):
+        with pytest.raises(UnmaskError, match="holds a different run" + sentence):
             grown(out, **other)
     assert (out / "run.json").read_bytes() == before
 

@@ -16,8 +16,8 @@ from unmask.models import Model
 from unmask.models.checkpoints.tokenizer import Numbers
 from unmask.report.tables import Table
 from unmask.runs.generation import Generation
-from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Decoding
+from unmask.runs.text import read_prompt
 from unmask.serve.engine import AsyncEngine
 
 CLIENTS = (1, 4, 16)

@@ -11,7 +11,7 @@ from unmask.cli.app import app
 from unmask.cli.boundary import print_json, resumable, typed
 from unmask.cli.options import ConfigFile, DumpConfig, one_of, repeatable
 from unmask.cli.progress import board
-from unmask.runs.engines import make_engine
+from unmask.runs.engine import make_engine
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import make_grid
 from unmask.runs.settings import Decoding, Placement

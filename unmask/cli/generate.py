@@ -12,7 +12,7 @@ from unmask.cli.progress import counting, watching
 from unmask.cli.prompt_files import read_prompts
 from unmask.cli.watch import watched
 from unmask.errors import UnmaskError
-from unmask.runs.output import Output
+from unmask.runs.generation import Output
 from unmask.runs.settings import Decoding, Placement
 
 

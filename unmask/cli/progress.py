@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 
 from unmask.core import Frame, Watch
-from unmask.runs.evaluation import Watcher
+from unmask.runs.evaluation import RecordCallback
 from unmask.runs.record import Cell, Record
 from unmask.runs.summary import CellSummary
 
@@ -79,7 +79,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def board() -> Iterator[Watcher]:
+def board() -> Iterator[RecordCallback]:
     """A watcher of records that shows progress, rate, cost and the accuracy of the current cell."""
     cells: dict[Cell, CellSummary] = defaultdict(CellSummary)
     began = before = 0.0  # when this run began, and how many records it began with

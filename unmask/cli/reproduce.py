@@ -25,7 +25,7 @@ from unmask.experiments.runner import Runner
 from unmask.experiments.setup import Setup, setup_for
 from unmask.report import formats
 from unmask.report.tables import Table
-from unmask.runs.engines import make_engine
+from unmask.runs.engine import make_engine
 from unmask.runs.settings import Placement
 from unmask.tasks import data
 from unmask.tasks.sandbox.run import Confinement

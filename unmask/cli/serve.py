@@ -84,7 +84,7 @@ def serve(
 @contextmanager
 def _cluster(names: list[str], replicas: int | None, address: str | None, placement: Placement) -> Iterator[None]:
     """Join or start a Ray cluster with room for all replicas."""
-    from unmask.runs.engines.ray import cluster_of, count_workers  # an optional extra
+    from unmask.runs.ray_engine import cluster_of, count_workers  # an optional extra
 
     if len(names) > 1 and replicas is None:
         raise UnmaskError("several models share the cluster: give the number of copies of each by --replicas")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from unmask.core import Frame, Watch
 from unmask.models import Model
-from unmask.runs.output import partial_text
+from unmask.runs.text import partial_text
 
 END_SIGN = "∎"  # however many end tokens follow
 LINES = 3  # of a text

@@ -17,8 +17,7 @@ from unmask.experiments.results import Evidence
 from unmask.experiments.setup import Setup
 from unmask.runs.files import write_whole
 from unmask.runs.header import HEAD, difference
-from unmask.runs.pack import pack, read_lines, unpack, write_lines
-from unmask.runs.store import read_run
+from unmask.runs.store import pack, read_lines, read_run, unpack, write_lines
 
 EXPERIMENT, MEASURED = "experiment.json", "measured.json"
 FORMAT = 1

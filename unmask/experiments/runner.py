@@ -10,8 +10,8 @@ from typing import Any
 from unmask.errors import UnmaskError
 from unmask.experiments.methods import Part
 from unmask.experiments.setup import Setup
-from unmask.runs.engines import Engine
-from unmask.runs.evaluation import Watcher, evaluate
+from unmask.runs.engine import Engine
+from unmask.runs.evaluation import RecordCallback, evaluate
 from unmask.runs.grid import Grid, make_grid
 from unmask.runs.settings import Decoding, Placement
 from unmask.tasks import grading, task
@@ -27,7 +27,7 @@ class Runner:
     allow_code: bool = False
     sandbox: str | None = None
     retry: bool = False
-    watch: Watcher | None = None
+    watch: RecordCallback | None = None
 
     def grid(self, setup: Setup, part: Part) -> Grid:
         return make_grid(

@@ -1,4 +1,4 @@
-"""The HTTP application: OpenAI's interface, traces for the playground, health and metrics, behind a check of the key."""
+"""The HTTP application: OpenAI's interface, traces for the playground, health and metrics, behind a check of keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 
 from unmask.core import decoder
 from unmask.errors import UnmaskError, nearest
-from unmask.runs.trace import strict_json
+from unmask.runs.files import strict_json
 from unmask.serve.engine import AsyncEngine, Updates
 from unmask.serve.openai_format import (
     Replies,
@@ -29,15 +29,7 @@ from unmask.serve.openai_format import (
     status_and_body,
     trace_events,
 )
-from unmask.serve.request import (
-    BadBodyError,
-    BusyError,
-    ClientGoneError,
-    Completed,
-    RefusedError,
-    Request,
-    UnknownModelError,
-)
+from unmask.serve.request import Completed, RefusedError, Request
 from unmask.serve.schemas import ChatCompletion, Completion, Decode, Settings, TextCompletion
 from unmask.version import __version__
 from unmask.view.playground import HEADERS, describe_registry, playground_page
@@ -60,18 +52,6 @@ class Json(Response):
         return strict_json(content).encode()
 
 
-class UnauthorizedError(RefusedError):
-    status, kind, code = 401, "authentication_error", "invalid_api_key"
-
-
-class LargeBodyError(RefusedError):
-    status, code = 413, "request_too_large"
-
-
-class SlowBodyError(RefusedError):
-    status, kind, code = 408, "timeout_error", "slow_request"
-
-
 class Guard:
     """Middleware that refuses requests without a key, and bodies that are too large or too slow."""
 
@@ -92,7 +72,8 @@ class Guard:
     async def _checked_body(self, scope: Scope, receive: Receive) -> bytes:
         headers = {name.lower(): value for name, value in scope["headers"]}
         if self.keys and scope["path"] not in PUBLIC and not self._knows(headers.get(b"authorization", b"")):
-            raise UnauthorizedError("the API key is missing or wrong: send it as `Authorization: Bearer …`")
+            message = "the API key is missing or wrong: send it as `Authorization: Bearer …`"
+            raise RefusedError(message, status=401, kind="authentication_error", code="invalid_api_key")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > self.max_body:
             raise self._too_large()
@@ -100,7 +81,8 @@ class Guard:
             async with asyncio.timeout(BODY_SECONDS):
                 return await self._read(receive)
         except TimeoutError:
-            raise SlowBodyError(f"the request did not arrive within {BODY_SECONDS:g} s") from None
+            message = f"the request did not arrive within {BODY_SECONDS:g} s"
+            raise RefusedError(message, status=408, kind="timeout_error", code="slow_request") from None
 
     def _knows(self, header: bytes) -> bool:
         scheme, _, given = header.partition(b" ")
@@ -117,7 +99,8 @@ class Guard:
         return bytes(parts)
 
     def _too_large(self) -> RefusedError:
-        return LargeBodyError(f"the request must have at most {self.max_body} bytes: shorten it")
+        message = f"the request must have at most {self.max_body} bytes: shorten it"
+        return RefusedError(message, status=413, code="request_too_large")
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -254,7 +237,7 @@ class Routes:
         limits = engine.limits
         if body.length is not None and body.length > limits.max_length:
             name, most = body.length_name, limits.max_length
-            raise BadBodyError(f"{name} must be at most {most} on this server, got {body.length}", name)
+            raise RefusedError(f"{name} must be at most {most} on this server, got {body.length}", param=name)
         show = ("drafts" if body.stream_mode == "denoise" else "text") if body.stream else None
         grammar = body.response_format.grammar() if body.response_format else None
         request = await _request(engine, body, call, prompt, show=show, grammar=grammar, **more)
@@ -270,7 +253,8 @@ class Routes:
 
     def _engine(self, name: str) -> AsyncEngine:
         if name not in self.engines:
-            raise UnknownModelError(f"unknown model {name!r}: {nearest(name, self.engines)}")
+            message = f"unknown model {name!r}: {nearest(name, self.engines)}"
+            raise RefusedError(message, status=404, code="model_not_found")
         return self.engines[name]
 
     def _model(self, name: str) -> dict[str, Any]:
@@ -305,7 +289,7 @@ async def _unless_gone(call: Call, every: Sequence[Updates]) -> list[Completed]:
         return await answers
     except asyncio.CancelledError:
         if gone.done():
-            raise ClientGoneError("the client disconnected") from None
+            raise RefusedError("the client disconnected", status=499, code="client_gone") from None
         raise
     finally:
         gone.cancel()
@@ -321,7 +305,8 @@ async def _gone(call: Call) -> None:
 async def _refuse(call: Call, error: Exception) -> Response:
     status, body = status_and_body(error)
     log.info("refused", extra={"facts": {"path": call.url.path, "status": status}})
-    return Json(body, status, {"retry-after": str(error.retry_after)} if isinstance(error, BusyError) else None)
+    seconds = getattr(error, "retry_after", None)
+    return Json(body, status, {"retry-after": str(seconds)} if seconds else None)
 
 
 async def _fail(call: Call, error: Exception) -> Response:
@@ -347,4 +332,4 @@ async def _refuse_body(call: Call, error: Exception) -> Response:
         where, sentence = "", f"the body is not JSON: {first.get('ctx', {}).get('error', 'it cannot be read')}"
     else:
         sentence = f"{where or 'the body'}: {first['msg'].removeprefix('Value error, ')}"
-    return await _refuse(call, BadBodyError(sentence, where or None))
+    return await _refuse(call, RefusedError(sentence, param=where or None))

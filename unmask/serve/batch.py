@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from unmask.core import Beliefs, CacheView, Canvas, Decoded, Denoiser, Session, Wrapper
+from unmask.core import Beliefs, CacheView, Canvas, Decoded, Denoiser, Wrapper
 from unmask.core.shapes import Columns, PerRow
 from unmask.errors import UnmaskError
 from unmask.models import Model
@@ -185,7 +185,11 @@ class Batch:
         streams = [RequestStream(self.model, pending.request) for pending in self.requests]
         if update := streams[0].begin():  # a request with updates has a batch of its own
             self.requests[0].post(update)
-        session = self._session()
+        requests = [pending.request for pending in self.requests]
+        first = requests[0]
+        generation = Generation(self.model, first.decoding, first.infill, under_meter=self._shared)
+        seeds = [request.decoding.seed for request in requests]
+        session = generation.session([request.prompt for request in requests], seeds, listen=first.show == "trace")
         for frame in session:
             if update := streams[0].see(frame):
                 self.requests[0].post(update)
@@ -197,19 +201,6 @@ class Batch:
         for number, decoded in results.items():
             if self.requests[number].active:
                 self.requests[number].post(streams[number].end(decoded, step))
-
-    def _session(self) -> Session:
-        requests = [pending.request for pending in self.requests]
-        first = requests[0]
-        generation = Generation(self.model, first.decoding, first.infill, around=self._shared)
-        return Session(
-            first.decoding.decoder,
-            generation.denoiser(),
-            generation.canvas([request.prompt for request in requests]),
-            [request.decoding.seed for request in requests],
-            first.decoding.adapter(self.model),
-            listen=first.show == "trace",
-        )
 
     def _shared(self, denoiser: Denoiser) -> Denoiser:
         shared, grammar = SharedDenoiser(denoiser, self), self.requests[0].request.grammar

@@ -11,9 +11,9 @@ from typing import Any, Protocol, Unpack, runtime_checkable
 
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.output import Output
-from unmask.runs.prompts import OnePrompt
+from unmask.runs.generation import Output
 from unmask.runs.settings import DECODER, DecodingOptions, Placement
+from unmask.runs.text import OnePrompt
 from unmask.serve.queue import Event, PendingRequest, RequestQueue
 from unmask.serve.request import (
     ClosingError,

@@ -14,7 +14,7 @@ from sse_starlette import EventSourceResponse
 
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.trace import strict_json
+from unmask.runs.files import strict_json
 from unmask.serve.engine import Updates
 from unmask.serve.request import Completed, RefusedError, Update
 from unmask.version import __version__

@@ -21,7 +21,7 @@ from unmask.core import Beliefs, CacheView, Canvas
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.engines.ray import count_workers
+from unmask.runs.ray_engine import count_workers
 from unmask.runs.settings import Placement
 from unmask.serve.engine import AsyncEngine, MakeReplica, Updates
 from unmask.serve.queue import PendingRequest, RequestQueue

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from unmask.core import reseed
+from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError, check_above, check_at_least, nearest
 from unmask.models import Model
-from unmask.runs.output import Finish, Output
-from unmask.runs.prompts import EncodedPrompt, OnePrompt, read_prompt
-from unmask.runs.settings import Decoding, DecodingOptions
+from unmask.runs.generation import Generation, Output
+from unmask.runs.settings import Decoding, DecodingOptions, check_cost
+from unmask.runs.text import EncodedPrompt, Finish, OnePrompt, read_prompt
 
 
 # The comments beside the fields are also the help of the command line's options.
@@ -36,12 +37,17 @@ class RequestLimits:
 
 
 class RefusedError(UnmaskError):
-    """A request that is refused or ended by the server, with the HTTP status and OpenAI's error fields."""
+    """A request that the server refuses or ends, with its HTTP status and OpenAI's error fields."""
 
-    status = 400
-    kind = "invalid_request_error"  # OpenAI's `type`
+    status: int = 400
+    kind: str = "invalid_request_error"  # OpenAI's `type`
     code: str | None = None
     param: str | None = None  # the setting that caused it
+    retry_after: int | None = None  # seconds
+
+    def __init__(self, message: str, **fields: Any):
+        super().__init__(message)
+        vars(self).update(fields)
 
 
 class BusyError(RefusedError):
@@ -49,12 +55,10 @@ class BusyError(RefusedError):
 
     status, kind, code = 429, "rate_limit_error", "queue_full"
 
-    def __init__(self, message: str, retry_after: int):
-        super().__init__(message)
-        self.retry_after = retry_after  # seconds
-
 
 class TimedOutError(RefusedError):
+    """The request took too long."""
+
     status, kind, code = 408, "timeout_error", "timeout"
 
 
@@ -74,53 +78,6 @@ class LostError(RefusedError):
     """The worker that decoded the request died."""
 
     status, kind, code = 503, "server_error", "worker_lost"
-
-
-class UnknownModelError(RefusedError):
-    status, code = 404, "model_not_found"
-
-
-class ClientGoneError(RefusedError):
-    status, code = 499, "client_gone"
-
-
-class BadBodyError(RefusedError):
-    def __init__(self, message: str, param: str | None):
-        super().__init__(message)
-        self.param = param
-
-
-# Settings of other interfaces that decoders here do not have, with the values that change nothing.
-NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "top_p": (1,),
-    "top_k": (0, None),
-    "num_beams": (1,),
-    "num_return_sequences": (1,),
-    "num_choices": (1,),
-    "frequency_penalty": (0,),
-    "presence_penalty": (0,),
-    "logit_bias": ({},),
-    "best_of": (1,),
-    "echo": (False,),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "tools": ([],),
-    "functions": ([],),
-    "tool_choice": ("none",),
-    "parallel_tool_calls": (False, True),
-    "modalities": (["text"],),
-    "store": (False,),
-    "service_tier": ("auto", "default"),
-    "metadata": ({},),
-}
-INSTEAD = {"top_p": "it is a setting of the decoder `dream`, such as dream(top-p=0.9); leave it out"}
-
-
-def check_neutral(name: str, value: Any) -> None:
-    """Refuse a setting that decoders here do not have, unless its value changes nothing."""
-    same_kind = [known for known in NEUTRAL[name] if isinstance(known, bool) == isinstance(value, bool)]
-    if value not in same_kind:  # True equals 1 in Python, but it is a different value here
-        raise BadBodyError(f"{name}={value!r} is not supported: {INSTEAD.get(name, 'leave it out')}", name)
 
 
 Show = Literal["text", "drafts", "trace"]  # what updates carry: stable text, and drafts or lines of a trace beside it
@@ -154,6 +111,7 @@ class Request:
     grammar: Grammar | None = None
     show: Show | None = None  # None: there is one update, with the answer
     client: str = ""  # requests of different clients take turns
+    max_forward_passes: int = 0  # upper bound of its cost
 
     def sample(self, number: int) -> Request:
         """Return the request for the n-th independent answer."""
@@ -161,12 +119,7 @@ class Request:
 
     @property
     def masks(self) -> int:
-        return sum(part for part in self.prompt.parts if isinstance(part, int)) + self.decoding.length
-
-    @property
-    def max_forward_passes(self) -> int:
-        masks = self.masks
-        return self.decoding.decoder.resolved(masks).max_forward_passes(masks)
+        return self.prompt.gaps + self.decoding.length
 
     def answer_in(self, text: str) -> str:
         """Return the answer without the given text around it."""
@@ -207,39 +160,33 @@ def read_request(model: Model, prompt: OnePrompt, options: Mapping[str, Any], li
     length = model.default_length if template is None else 0
     chosen = Decoding.from_dict({"length": length, **decoding})
     _check_length(chosen.length, limits)
-    request = Request(read_prompt(model, prompt, chosen.length), chosen, **own)
-    if template is not None:
-        if not isinstance(prompt, str) and isinstance(prompt[0], int):
-            raise UnmaskError("a template follows text or chat messages, not token ids")
-        request = _with_template(model, request, template)
-    _check(model, request, limits)
-    return request
-
-
-def _with_template(model: Model, request: Request, template: str) -> Request:
-    if request.decoding.early_end:
-        raise UnmaskError("early_end and a template cannot be combined: leave out one of them")
-    if request.decoding.stop and not request.decoding.length:
-        raise UnmaskError("stop ends the text after a template, and there is none: leave it out, or give a length")
-    given = request.prompt.text
-    prompt = read_prompt(model, given + template, request.decoding.length, infill=True)
-    return replace(request, prompt=prompt, given=given, infill=True)
-
-
-def _check(model: Model, request: Request, limits: RequestLimits) -> None:
-    mask, gaps = model.denoiser.mask_id, request.masks - request.decoding.length
-    if request.prompt.ids.count(mask) > gaps:
-        raise UnmaskError(f"the prompt holds the mask token (id {mask}): give a template to have gaps filled")
-    if not request.prompt.ids:
-        raise UnmaskError("the prompt is empty: give at least one token")
-    if request.masks < 1:
-        raise UnmaskError(f"length must be at least 1, got {request.decoding.length}")
+    if template is None:
+        request = Request(Generation(model, chosen).read(prompt), chosen, **own)
+    else:
+        request = _with_template(model, prompt, chosen, template, own)
     _check_length(request.masks, limits)
-    if (cost := request.max_forward_passes) > limits.max_forward_passes:
-        raise UnmaskError(
-            f"the decoder may need {cost} forward passes, but this server allows {limits.max_forward_passes}: "
-            "ask for a shorter answer or a smaller search"
-        )
+    decoder = resolve(chosen.decoder, model.denoiser.block_size, request.masks)
+    times = 2 if chosen.guidance > 0 else 1
+    check_cost(
+        decoder, request.masks, limits.max_forward_passes, times, advice="choose a shorter answer or less search"
+    )
+    return replace(request, max_forward_passes=times * decoder.max_forward_passes(request.masks))
+
+
+def _with_template(
+    model: Model, prompt: OnePrompt, decoding: Decoding, template: str, own: Mapping[str, Any]
+) -> Request:
+    if decoding.early_end:
+        raise UnmaskError("early_end and a template cannot be combined: leave out one of them")
+    if decoding.stop and not decoding.length:
+        raise UnmaskError("stop ends the text after a template, and there is none: leave it out, or give a length")
+    if not isinstance(prompt, str) and isinstance(prompt[0], int):
+        raise UnmaskError("a template follows text or chat messages, not token ids")
+    given = read_prompt(model, prompt, decoding.length).text
+    filled = Generation(model, decoding, infill=True).read(given + template)
+    if filled.ids.count(mask := model.denoiser.mask_id) > filled.gaps:
+        raise UnmaskError(f"the prompt contains the mask token (id {mask}): write a gap as <mask:n>")
+    return Request(filled, decoding, given=given, infill=True, **own)
 
 
 def _check_length(length: int, limits: RequestLimits) -> None:

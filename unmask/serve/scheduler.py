@@ -20,7 +20,7 @@ import torch
 from unmask.core import Beliefs
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.worker import out_of_memory
+from unmask.runs.generation import out_of_memory
 from unmask.serve.batch import Batch, Forward, batch_key, concatenate, run_together
 from unmask.serve.queue import PendingRequest, RequestQueue
 from unmask.serve.request import ClosingError, RequestLimits, TooLargeError

@@ -9,9 +9,22 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from unmask.core import Decoder, decoder
 from unmask.errors import UnmaskError
-from unmask.runs.settings import DecodingOptions, heated
-from unmask.serve.request import NEUTRAL, Grammar, check_neutral
+from unmask.runs.settings import NEUTRAL, DecodingOptions, with_temperature
+from unmask.serve.request import Grammar, RefusedError
 
+# Settings of OpenAI's interface that decoders here do not have, with the values that change nothing.
+UNSUPPORTED = NEUTRAL | {
+    "echo": (False,),
+    "tools": ([],),
+    "functions": ([],),
+    "tool_choice": ("none",),
+    "parallel_tool_calls": (False, True),
+    "modalities": (["text"],),
+    "store": (False,),
+    "service_tier": ("auto", "default"),
+    "metadata": ({},),
+}
+INSTEAD = {"top_p": "it is a setting of the decoder `dream`, such as dream(top-p=0.9); leave it out"}
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
 
@@ -97,7 +110,7 @@ class Settings(Schema):
         """Return the options of decoding that were given; `default` is the decoder of the server."""
         chosen = decoder.make(default if self.decoder is None else self.decoder)
         if self.temperature is not None:
-            chosen = heated(chosen, self.temperature)
+            chosen = with_temperature(chosen, self.temperature)
         names = DecodingOptions.__annotations__.keys() & (type(self).model_fields.keys() | {"length"})
         return {name: getattr(self, name) for name in names} | {"decoder": chosen}
 
@@ -113,14 +126,17 @@ class Completion(Settings):
     @model_validator(mode="before")
     @classmethod
     def _drop_neutral(cls, values: Any) -> Any:
-        """Drop settings of OpenAI's interface that change nothing, and refuse those that decoders here do not have."""
+        """Drop unsupported settings whose values change nothing, and refuse others."""
         if not isinstance(values, dict):
             return values
-        unsupported = NEUTRAL.keys() - cls.model_fields.keys()
-        for name in unsupported & values.keys():
-            if values[name] is not None:
-                check_neutral(name, values[name])
-        return {name: value for name, value in values.items() if name not in unsupported}
+        for name in UNSUPPORTED.keys() & values.keys():
+            value, neutral = values[name], UNSUPPORTED[name]
+            same = (each for each in neutral if isinstance(each, bool) == isinstance(value, bool))  # True equals 1
+            if value is not None and value not in same:
+                raise RefusedError(
+                    f"{name}={value!r} is not supported: {INSTEAD.get(name, 'leave it out')}", param=name
+                )
+        return {name: value for name, value in values.items() if name not in UNSUPPORTED}
 
     @property
     def length_name(self) -> str:

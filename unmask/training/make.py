@@ -21,8 +21,8 @@ from unmask.models.checkpoints.tokenizer import Subwords
 from unmask.models.network.network import Network
 from unmask.runs.files import locked, make_folder, refusal, write_whole
 from unmask.runs.generation import Generation
-from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Decoding
+from unmask.runs.text import read_prompt
 from unmask.tasks import Problem, Task
 from unmask.training.loop import STATE, TrainingState, between_steps, resume, save, train
 from unmask.training.recipe import END, MASK, Recipe, learn

@@ -17,7 +17,8 @@ from unmask.errors import UnmaskError
 from unmask.runs.grid import decoder_label
 from unmask.runs.record import trace_file
 from unmask.runs.store import read_run
-from unmask.runs.trace import Trace, strict_json
+from unmask.runs.files import strict_json
+from unmask.runs.trace import Trace
 from unmask.view.assets import compose, read, script
 
 MOST = 4  # traces side by side

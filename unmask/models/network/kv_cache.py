@@ -71,19 +71,27 @@ def usual_cache(denoiser: Denoiser) -> str:
 
 
 def cached(denoiser: Denoiser, spec: str | None = None, name: str = "the model") -> Denoiser:
-    """The denoiser with a cache, by default its usual one; refused where the model does not allow it."""
+    """Return the denoiser with a cache, by default its usual one."""
+    chosen = check_cache(denoiser, spec, name)
+    if isinstance(denoiser, BlockCausal) and chosen == EXACT:
+        return ExactlyCached(denoiser)
+    cache = read_cache(chosen)
+    return Cached(denoiser, cache) if cache and isinstance(denoiser, Network) else denoiser
+
+
+def check_cache(denoiser: Denoiser, spec: str | None, name: str) -> str:
+    """Return the spec of a denoiser's cache, by default its usual one, or refuse one that the model does not allow."""
     chosen = make_cache(spec or usual_cache(denoiser))
     if chosen == "none":
-        return denoiser
+        return chosen
     if isinstance(denoiser, BlockCausal):
         if chosen != EXACT:
             raise UnmaskError(f"{name} is block-causal: use cache='exact', which loses nothing, instead of {chosen!r}")
-        return ExactlyCached(denoiser)
-    if not isinstance(denoiser, Network):
+    elif not isinstance(denoiser, Network):
         raise UnmaskError(f"{name} keeps no keys and values between steps: use cache='none'")
-    if (cache := read_cache(chosen)) is None:
+    elif read_cache(chosen) is None:
         raise UnmaskError(f"{name} is not block-causal, so no cache of it is exact: use cache='prefix' or 'dual'")
-    return Cached(denoiser, cache)
+    return chosen
 
 
 class Cached(Wrapper):
