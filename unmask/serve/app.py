@@ -159,7 +159,7 @@ def make_app(engines: Mapping[str, AsyncEngine], metrics: Callable[[], bytes], k
     app.exception_handler(UnmaskError)(_refuse)
     app.exception_handler(RequestValidationError)(_refuse_body)
     app.exception_handler(HTTPException)(_refuse_call)
-    app.exception_handler(Exception)(_fail)
+    app.exception_handler(Exception)(_refuse)
     return Guard(app, keys, max(engine.limits.max_body for engine in engines.values()))
 
 
@@ -307,10 +307,6 @@ async def _refuse(call: Call, error: Exception) -> Response:
     log.info("refused", extra={"facts": {"path": call.url.path, "status": status}})
     seconds = getattr(error, "retry_after", None)
     return Json(body, status, {"retry-after": str(seconds)} if seconds else None)
-
-
-async def _fail(call: Call, error: Exception) -> Response:
-    return Json(status_and_body(error)[1], 500)
 
 
 async def _refuse_call(call: Call, error: Exception) -> Response:

@@ -7,14 +7,14 @@ import contextlib
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, Unpack, runtime_checkable
+from typing import Any, Unpack
 
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.generation import Output
 from unmask.runs.settings import DECODER, DecodingOptions, Placement
 from unmask.runs.text import OnePrompt
-from unmask.serve.queue import Event, PendingRequest, RequestQueue
+from unmask.serve.queue import Event, PendingRequest, Replica, RequestQueue
 from unmask.serve.request import (
     ClosingError,
     Completed,
@@ -32,28 +32,6 @@ from unmask.serve.structured import check_grammar
 
 # Called when a request ends, with its outcome: `done`, `cancelled`, or the code of the error that ended it.
 OnEnd = Callable[[PendingRequest, str, Completed | None], None]
-
-
-@runtime_checkable
-class Replica(Protocol):
-    """Takes requests from a queue and decodes them, in this process or in a different one."""
-
-    @property
-    def alive(self) -> bool: ...
-
-    @property
-    def running(self) -> int: ...
-
-    @property
-    def broken(self) -> bool: ...
-
-    def start(self) -> None: ...
-
-    def join(self, timeout: float | None = None) -> None: ...
-
-    def stop(self) -> None: ...
-
-
 MakeReplica = Callable[[RequestQueue], Replica]
 
 

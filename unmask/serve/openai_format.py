@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,26 +49,22 @@ class Replies:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     created: int = field(default_factory=lambda: int(time.time()))
 
+    @property
+    def kind(self) -> str:
+        return "chat.completion" if self.chat else "text_completion"
+
     def whole(self, answers: Sequence[Completed]) -> dict[str, Any]:
-        kind = "chat.completion" if self.chat else "text_completion"
         choices = [self._choice(index, answer) for index, answer in enumerate(answers)]
-        return {**self._head(kind), "choices": choices, "usage": usage(answers)}
+        return {**self._head(self.kind), "choices": choices, "usage": usage(answers)}
 
-    def opening(self, index: int) -> dict[str, Any]:
-        return self._chunk(index, {"role": "assistant", "content": ""})
+    def chunk(self, index: int, delta: Mapping[str, str], **more: Any) -> dict[str, Any]:
+        """Return a chunk of a stream that adds `delta` to the answer with this index."""
+        content = {"delta": delta} if self.chat else {"text": delta.get("content", "")}
+        choice = {"index": index, "finish_reason": None, "logprobs": None, **content, **more}
+        return {**self._head("chat.completion.chunk" if self.chat else "text_completion"), "choices": [choice]}
 
-    def piece(self, index: int, text: str) -> dict[str, Any]:
-        return self._chunk(index, {"content": text})
-
-    def draft(self, index: int, step: int, text: str) -> dict[str, Any]:
-        kind = "chat.completion.draft" if self.chat else "text_completion.draft"
-        return self._chunk(index, {}, step=step, draft=text) | {"object": kind}
-
-    def closing(self, index: int, answer: Completed) -> dict[str, Any]:
-        return self._chunk(index, {}, finish_reason=answer.finish, logprobs=self._logprobs(answer))
-
-    def usage_chunk(self, answers: Sequence[Completed]) -> dict[str, Any]:
-        return self._chunk(0, {}) | {"choices": [], "usage": usage(answers)}
+    def last_chunk(self, index: int, answer: Completed) -> dict[str, Any]:
+        return self.chunk(index, {}, finish_reason=answer.finish, logprobs=self._logprobs(answer))
 
     def _head(self, kind: str) -> dict[str, Any]:
         prefix = "chatcmpl" if self.chat else "cmpl"
@@ -79,11 +75,6 @@ class Replies:
             "model": self.name,
             "system_fingerprint": f"unmask-{__version__}",
         }
-
-    def _chunk(self, index: int, delta: dict[str, str], **more: Any) -> dict[str, Any]:
-        content = {"delta": delta} if self.chat else {"text": delta.get("content", "")}
-        choice = {"index": index, "finish_reason": None, "logprobs": None, **content, **more}
-        return {**self._head("chat.completion.chunk" if self.chat else "text_completion"), "choices": [choice]}
 
     def _choice(self, index: int, answer: Completed) -> dict[str, Any]:
         choice = {"index": index, "finish_reason": answer.finish, "logprobs": self._logprobs(answer)}
@@ -137,22 +128,24 @@ def event_stream(events: AsyncIterator[dict[str, str]], every: Sequence[Updates]
     )
 
 
-async def chunk_events(replies: Replies, every: Sequence[Updates], usage: bool) -> AsyncIterator[dict[str, str]]:
+async def chunk_events(replies: Replies, every: Sequence[Updates], with_usage: bool) -> AsyncIterator[dict[str, str]]:
     """Yield the answers to a request in chunks, and at the end what they used if that was asked for."""
     answers: dict[int, Completed] = {}
     try:
         for index in range(len(every)) if replies.chat else ():
-            yield {"data": strict_json(replies.opening(index))}
+            yield {"data": strict_json(replies.chunk(index, {"role": "assistant", "content": ""}))}
         async for index, update in merge_updates(every):
             if update.draft is not None:
-                yield {"event": "draft", "data": strict_json(replies.draft(index, update.step, update.draft))}
+                draft = replies.chunk(index, {}, step=update.step, draft=update.draft)
+                yield {"event": "draft", "data": strict_json(draft | {"object": f"{replies.kind}.draft"})}
             if update.text:
-                yield {"data": strict_json(replies.piece(index, update.text))}
+                yield {"data": strict_json(replies.chunk(index, {"content": update.text}))}
             if update.answer is not None:
                 answers[index] = update.answer
-                yield {"data": strict_json(replies.closing(index, update.answer))}
-        if usage:
-            yield {"data": strict_json(replies.usage_chunk([answers[index] for index in sorted(answers)]))}
+                yield {"data": strict_json(replies.last_chunk(index, update.answer))}
+        if with_usage:
+            total = usage([answers[index] for index in sorted(answers)])
+            yield {"data": strict_json(replies.chunk(0, {}) | {"choices": [], "usage": total})}
         yield {"data": "[DONE]"}
     except Exception as error:
         yield {"data": strict_json(status_and_body(error)[1])}

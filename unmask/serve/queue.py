@@ -1,12 +1,13 @@
-"""The queue of an engine: requests that wait, taken in turns by client."""
+"""The queue of an engine, and the replicas that take requests from it in turns by client."""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from itertools import islice
-from threading import Condition
+from threading import Condition, Thread
 
 from unmask.serve.request import BusyError, ClosingError, Request, Update
 
@@ -134,3 +135,36 @@ class RequestQueue:
             while pending := self.take():
                 pending.post(ClosingError(CLOSING))
             self.changed.notify_all()
+
+
+class Replica(ABC):
+    """Threads that take requests from a queue and decode them, in this process or in a different one."""
+
+    broken = False  # its device failed: only a new process can use it again
+    running = 0  # requests being decoded
+
+    def __init__(self, queue: RequestQueue, name: str, threads: int = 1):
+        self.queue, self.stopped = queue, False
+        self._threads = [Thread(target=self._loop, name=f"unmask-{name}", daemon=True) for _ in range(threads)]
+
+    @abstractmethod
+    def _loop(self) -> None:
+        """Decode requests until the replica is stopped or the queue is closed."""
+
+    @property
+    def alive(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    def start(self) -> None:
+        self.queue.add_replica()
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End the threads, and with them the requests that are being decoded."""
+        self.stopped = True
+
+    def join(self, timeout: float | None = None) -> None:
+        end = None if timeout is None else time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))

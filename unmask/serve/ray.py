@@ -24,7 +24,7 @@ from unmask.models import Model
 from unmask.runs.ray_engine import count_workers
 from unmask.runs.settings import Placement
 from unmask.serve.engine import AsyncEngine, MakeReplica, Updates
-from unmask.serve.queue import PendingRequest, RequestQueue
+from unmask.serve.queue import PendingRequest, Replica, RequestQueue
 from unmask.serve.request import LostError, Request, RequestLimits, Update
 
 try:
@@ -83,43 +83,26 @@ class ReplicaActor:
             updates.cancel()
 
 
-class RayReplica:
+class RayReplica(Replica):
     """Threads that hand requests of the queue to an actor, one for each request that it may decode at the same time."""
 
-    broken = False  # Ray restarts an actor that failed
-
     def __init__(self, actor: Any, limits: RequestLimits, queue: RequestQueue):
-        self.actor, self.queue = actor, queue
-        self.stopped = False
+        super().__init__(queue, "ray", threads=limits.running)
+        self.actor = actor
         self.decoding: set[int] = set()  # numbers of the requests that the actor has
         self._up = threading.Event()  # clear while the actor is dead
         self._up.set()
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(limits.running)]
-
-    def start(self) -> None:
-        self.queue.add_replica()
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self.stopped = True
-        with contextlib.suppress(RayError):
-            ray.kill(self.actor)
-
-    @property
-    def alive(self) -> bool:
-        return any(thread.is_alive() for thread in self._threads)
 
     @property
     def running(self) -> int:
         return len(self.decoding)
 
-    def join(self, timeout: float | None = None) -> None:
-        end = None if timeout is None else time.monotonic() + timeout
-        for thread in self._threads:
-            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+    def stop(self) -> None:
+        super().stop()
+        with contextlib.suppress(RayError):
+            ray.kill(self.actor)
 
-    def _work(self) -> None:
+    def _loop(self) -> None:
         while not self.stopped:
             self.queue.wait()
             self._up.wait()

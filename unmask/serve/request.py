@@ -167,9 +167,8 @@ def read_request(model: Model, prompt: OnePrompt, options: Mapping[str, Any], li
     _check_length(request.masks, limits)
     decoder = resolve(chosen.decoder, model.denoiser.block_size, request.masks)
     times = 2 if chosen.guidance > 0 else 1
-    check_cost(
-        decoder, request.masks, limits.max_forward_passes, times, advice="choose a shorter answer or less search"
-    )
+    advice = f"this server allows {limits.max_forward_passes:,}: choose a shorter answer or less search"
+    check_cost(decoder, request.masks, limits.max_forward_passes, times, advice=advice)
     return replace(request, max_forward_passes=times * decoder.max_forward_passes(request.masks))
 
 

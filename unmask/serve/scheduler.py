@@ -9,10 +9,8 @@ nothing of other requests.
 from __future__ import annotations
 
 import logging
-import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 
 import torch
@@ -22,7 +20,7 @@ from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.generation import out_of_memory
 from unmask.serve.batch import Batch, Forward, batch_key, concatenate, run_together
-from unmask.serve.queue import PendingRequest, RequestQueue
+from unmask.serve.queue import PendingRequest, Replica, RequestQueue
 from unmask.serve.request import ClosingError, RequestLimits, TooLargeError
 
 ENOUGH = 8  # a group is admitted once it has 1/8 as many requests as are being decoded with its key
@@ -63,7 +61,8 @@ class Scheduler:
         """End every request with an error."""
         for batch in self._waiting:
             batch.stop()
-        for pending in chain(self._admission.clear(), *(batch.requests for batch in self._waiting)):
+        waiting = (requests for _, requests in self._admission.take({}))
+        for pending in chain(*waiting, *(batch.requests for batch in self._waiting)):
             pending.post(error)
         self._waiting.clear()
         self._count()
@@ -163,18 +162,6 @@ class Scheduler:
             pending.post(error)
 
 
-@dataclass
-class Group:
-    """Requests with one batch key that are not yet decoded."""
-
-    requests: list[PendingRequest] = field(default_factory=list)
-    waited: int = 0  # forward passes
-
-    @property
-    def active(self) -> list[PendingRequest]:
-        return [pending for pending in self.requests if pending.active]
-
-
 class Admission:
     """Requests that are about to be decoded, grouped by their batch keys.
 
@@ -185,56 +172,35 @@ class Admission:
 
     def __init__(self, model: Model):
         self.model = model
-        self._groups: defaultdict[Hashable, Group] = defaultdict(Group)
+        self._groups: defaultdict[Hashable, list[PendingRequest]] = defaultdict(list)
+        self._waited = Counter[Hashable]()  # forward passes that each group has waited
 
     def __len__(self) -> int:
-        return sum(len(group.active) for group in self._groups.values())
+        return sum(pending.active for group in self._groups.values() for pending in group)
 
     def add(self, requests: Iterable[PendingRequest]) -> None:
         for pending in requests:
-            self._groups[batch_key(self.model, pending)].requests.append(pending)
+            self._groups[batch_key(self.model, pending)].append(pending)
 
     def count_forward(self) -> None:
-        for group in self._groups.values():
-            group.waited += 1
+        self._waited.update(self._groups.keys())
 
     def take(self, decoded: Mapping[Hashable, int]) -> Iterator[tuple[Hashable, list[PendingRequest]]]:
         """Take the groups that need not wait longer, given how many requests of each key are being decoded."""
         for key, group in list(self._groups.items()):
-            requests = group.active
-            if ENOUGH * len(requests) >= decoded.get(key, 0) or group.waited >= PATIENCE or not requests:
-                del self._groups[key]
+            requests = [pending for pending in group if pending.active]
+            if ENOUGH * len(requests) >= decoded.get(key, 0) or self._waited[key] >= PATIENCE or not requests:
+                del self._groups[key], self._waited[key]
                 yield key, requests
 
-    def clear(self) -> list[PendingRequest]:
-        requests = [pending for group in self._groups.values() for pending in group.active]
-        self._groups.clear()
-        return requests
 
-
-class LocalReplica:
-    """A thread that takes requests from a queue and decodes them with one loaded model."""
+class LocalReplica(Replica):
+    """A thread with a scheduler for one loaded model."""
 
     def __init__(self, model: Model, limits: RequestLimits, on_forward: OnForward, queue: RequestQueue):
-        self.model, self.queue, self.limits = model, queue, limits
+        super().__init__(queue, model.name)
+        self.max_running = limits.running
         self.scheduler = Scheduler(model, limits.max_batch, on_forward)
-        self.stopped = False
-        self._thread = threading.Thread(target=self._loop, name=f"unmask-{model.name}", daemon=True)
-
-    def start(self) -> None:
-        self.queue.add_replica()
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the loop, and with it the requests that are being decoded."""
-        self.stopped = True
-
-    def join(self, timeout: float | None = None) -> None:
-        self._thread.join(timeout)
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
 
     @property
     def broken(self) -> bool:
@@ -251,7 +217,7 @@ class LocalReplica:
                 try:
                     if not self.running:
                         self.queue.wait()
-                    self.scheduler.add(self.queue.take_share(self.limits.running - self.running))
+                    self.scheduler.add(self.queue.take_share(self.max_running - self.running))
                     self.scheduler.step()
                 except Exception as error:  # an error of the scheduler itself: no request may wait for ever
                     log.exception("a step failed")

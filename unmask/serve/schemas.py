@@ -133,9 +133,8 @@ class Completion(Settings):
             value, neutral = values[name], UNSUPPORTED[name]
             same = (each for each in neutral if isinstance(each, bool) == isinstance(value, bool))  # True equals 1
             if value is not None and value not in same:
-                raise RefusedError(
-                    f"{name}={value!r} is not supported: {INSTEAD.get(name, 'leave it out')}", param=name
-                )
+                advice = INSTEAD.get(name, "leave it out")
+                raise RefusedError(f"{name}={value!r} is not supported: {advice}", param=name)
         return {name: value for name, value in values.items() if name not in UNSUPPORTED}
 
     @property
