@@ -53,7 +53,7 @@ def test_random_masks_weigh_what_they_hide_to_a_whole_text(ratio: float, n: int)
     made = likelihood.make(f"random-masks(ratio={ratio}, n={n})")
     groups = made.groups(slice(0, LENGTH))
     assert made.groups(slice(0, LENGTH)) == groups  # the same for every text
-    assert made.forwards(slice(0, LENGTH)) == len(groups) == n
+    assert made.forward_passes(slice(0, LENGTH)) == len(groups) == n
     assert all(len(set(group.slots)) == math.ceil(ratio * LENGTH) for group in groups if isinstance(group.slots, tuple))
     expected = []
     for prompt, result in zip(PROMPTS, run(INNER, seed=unmask.reseed(3, 0)), strict=True):
@@ -137,28 +137,28 @@ def test_a_vote_weighs_by_its_likelihood_and_temperature():
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("random-masks(ratio=0)", "ratio=0.0 does not work: choose more than 0 and at most 1"),
-        ("random-masks(n=0)", "n=0 does not work: choose 1 or more"),
+        ("random-masks(ratio=0)", "ratio must be greater than 0, got 0.0"),
+        ("random-masks(n=0)", "n must be at least 1, got 0"),
         (
             "sum(first=all-blocks)",
-            "sum(first=all-blocks) does not work: it scores earlier blocks anew, others do not",
+            "first must not be all-blocks",
         ),
     ],
 )
 def test_wrong_settings_are_refused(spec: str, sentence: str):
     with pytest.raises(UnmaskError) as refusal:
         likelihood.make(spec)
-    assert str(refusal.value) == sentence
+    assert sentence in str(refusal.value)
 
 
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("vote(temperature=0)", "temperature=0.0 does not work: choose more than 0"),
-        ("ots(draws=0)", "draws=0 does not work: choose 1 or more"),
+        ("vote(temperature=0)", "temperature must be greater than 0, got 0.0"),
+        ("ots(draws=0)", "draws must be at least 1, got 0"),
     ],
 )
 def test_wrong_options_are_refused(spec: str, sentence: str):
     with pytest.raises(UnmaskError) as refusal:
         decoder.make(spec)
-    assert str(refusal.value) == sentence
+    assert sentence in str(refusal.value)

@@ -230,7 +230,7 @@ class SharedDenoiser(Wrapper):
             lambda places: places, (0, at.shape[1]), self.vocab, self.mask_id, self.device
         )
         if len(rows):
-            beliefs = self._run(canvas.rows(rows), at[rows], cache and cache.some(rows.tolist()))
+            beliefs = self._run(canvas.rows(rows), at[rows], cache and cache.take_listed(rows.tolist()))
         return beliefs and beliefs.among(rows, len(canvas), int(self.mask_id == 0), self.dtype)
 
     def _run(self, canvas: Canvas, at: Columns, cache: CacheView | None) -> Beliefs | None:
