@@ -121,7 +121,7 @@ def test_a_full_engine_refuses_and_a_closing_one_finishes_what_it_began(model):
         ({"length": 2000}, "length must be at most 1024 on this server, got 2000"),
         ({"length": 512, "decoder": "order-search(beams=20)"}, "forward passes, .*: this server allows 65,536"),
         ({"decoder": "otss"}, "did you mean 'ots'"),
-        ({"decoder": "ar(block=9)", "length": 4}, "block=9 does not fit"),
+        ({"decoder": "ar(block=9)", "length": 4}, "block must be between 1 and 4"),
         ({"decodr": "ar"}, "unknown argument 'decodr': did you mean 'decoder'"),
     ],
 )
