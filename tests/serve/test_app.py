@@ -72,24 +72,28 @@ def test_a_stream_is_the_answer_in_pieces(model, client):
 
 
 def test_the_asynchronous_client_is_cancelled_and_its_rows_are_freed(model, served):
-    async def ask():
-        client = openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)
-        long: Any = {"model": "toy", "messages": QUESTION, "max_tokens": 512, "extra_body": {"decoder": "ots(block=1)"}}
-        whole = asyncio.create_task(client.chat.completions.create(**long))
-        while not served.engine.running:
-            await asyncio.sleep(0.01)
-        whole.cancel()
-        long["extra_body"]["stream_mode"] = "denoise"
-        stream = await client.chat.completions.create(stream=True, **long)
-        async for _ in stream:
-            break
-        await stream.close()
-        async with asyncio.timeout(30):
-            while served.engine.running:
+    long: Any = {"model": "toy", "messages": QUESTION, "max_tokens": 512, "extra_body": {"decoder": "ots(block=1)"}}
+    drafts = {**long, "extra_body": {**long["extra_body"], "stream_mode": "denoise"}}
+    short = {**long, "max_tokens": 4, "extra_body": {"decoder": "ar"}}
+
+    async def until_running(count: int) -> None:
+        async with asyncio.timeout(60):
+            while served.engine.running != count:
                 await asyncio.sleep(0.01)
-        short: Any = {**long, "max_tokens": 4, "extra_body": {"decoder": "ar"}}
-        reply = await client.chat.completions.create(**short)
-        assert reply.choices[0].message.content == alone(model, decoder="ar", length=4).text
+
+    async def ask():
+        async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0) as client:
+            await until_running(0)  # a request of an earlier test is counted until the end of its last step
+            whole = asyncio.create_task(client.chat.completions.create(**long))
+            await until_running(1)
+            whole.cancel()
+            await until_running(0)
+            stream = await client.chat.completions.create(stream=True, **drafts)
+            await until_running(1)
+            await stream.close()
+            await until_running(0)
+            reply = await client.chat.completions.create(**short)
+            assert reply.choices[0].message.content == alone(model, decoder="ar", length=4).text
 
     asyncio.run(ask())
 

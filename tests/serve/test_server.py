@@ -26,26 +26,21 @@ from unmask.serve.server import JsonLines, log_request
 @pytest.mark.slow
 def test_a_server_that_is_told_to_stop_finishes_what_it_began():
     with serving("--model", "toy-transformer", "--running", "1", "--log-prompts") as (process, url, lines):
+        long: Any = {"model": "toy-transformer", "prompt": "abc", "max_tokens": 300, "extra_body": {"decoder": "ar"}}
 
         async def ask():
-            client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
-            long: Any = {
-                "model": "toy-transformer",
-                "prompt": "abc",
-                "max_tokens": 300,
-                "extra_body": {"decoder": "ar"},
-            }
-            stream = await client.completions.create(stream=True, **long)
-            waiting = asyncio.create_task(client.completions.create(**long))
-            await shown(url, 'unmask_waiting_requests{model="toy-transformer"} 1.0')
-            text = ""
-            async for chunk in stream:
-                if not text:
-                    process.send_signal(signal.SIGTERM)
-                text += chunk.choices[0].text
-            with pytest.raises(openai.APIStatusError) as refused:
-                await waiting
-            return text, refused.value.status_code
+            async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as client:
+                stream = await client.completions.create(stream=True, **long)
+                waiting = asyncio.create_task(client.completions.create(**long))
+                await shown(url, 'unmask_waiting_requests{model="toy-transformer"} 1.0')
+                text = ""
+                async for chunk in stream:
+                    if not text:
+                        process.send_signal(signal.SIGTERM)
+                    text += chunk.choices[0].text
+                with pytest.raises(openai.APIStatusError) as refused:
+                    await waiting
+                return text, refused.value.status_code
 
         text, status = asyncio.run(ask())
         model = unmask.load("toy-transformer")
@@ -90,16 +85,9 @@ def test_many_clients_get_what_generate_gives(model):
 def test_no_request_that_the_schema_allows_breaks_the_server(tmp_path):
     limits = RequestLimits(max_length=8, max_forward_passes=40, max_choices=2)
     with Served(unmask.load("tiny"), limits, length=4) as served:
-        words = [
-            "run",
-            f"{served.url}/openapi.json",
-            "--max-examples",
-            "25",
-            "--seed",
-            "1",
-            "--generation-deterministic",
-        ]
-        words += ["--checks", "not_a_server_error,status_code_conformance,content_type_conformance", "--workers", "1"]
+        words = ["run", f"{served.url}/openapi.json", "--max-examples", "25", "--seed", "1", "--workers", "1"]
+        checks = "not_a_server_error,status_code_conformance,content_type_conformance"
+        words += ["--generation-deterministic", "--checks", checks]
         schemathesis = os.path.join(os.path.dirname(sys.executable), "schemathesis")
         ran = subprocess.run([schemathesis, *words], capture_output=True, text=True, cwd=tmp_path, timeout=300)
         assert ran.returncode == 0, ran.stdout[-6000:]
