@@ -9,6 +9,7 @@ from unmask.runs.record import Cell
 from unmask.runs.settings import Decoding, Placement
 from unmask.runs.worker import Done, Gauge, Job
 
+
 def job(problems: int = 1, decoder: str = "low-confidence") -> Job:
     posed = tuple((str(number), ()) for number in range(problems))
     return Job(Cell("tiny", "countdown", decoder, 64), 0, 0, Decoding(), Placement(), False, posed)

@@ -54,3 +54,14 @@ def test_every_field_is_a_keyword_and_an_option_with_help():
 def test_a_placement_that_cannot_be_is_refused(wrong: dict[str, Any], sentence: str):
     with pytest.raises(UnmaskError, match=sentence):
         Placement(**wrong)
+
+
+def test_a_grid_is_resolved_once_and_reads_nothing_afterwards(monkeypatch: pytest.MonkeyPatch):
+    read = []
+    module = import_module("unmask.models.checkpoints.manifest")
+    configs = module._configs
+    monkeypatch.setattr(module, "_configs", lambda folder: (read.append(folder), configs(folder))[1])
+    grid = make_grid(["tiny"], ["countdown"], ["ots", "low-confidence"], [8], limit=1)
+    assert len(read) == 1
+    assert len(grid.cells) == len(grid.spec(grid.problems())["decoders"]) == 2
+    assert len(read) == 1

@@ -56,7 +56,8 @@ class Deadly(Decoder):
 def job(*problems: str) -> Job:
     posed = tuple((name, ({"role": "user", "content": name},)) for name in problems)
     decoding = Decoding(length=8, seed=7, cache="dual(refresh=4)", stop=("x", "y"))
-    return Job(Cell("m", "countdown", "d", 8), 0, 0, decoding, Placement("cpu", "float32", batch=2, memory=0.5), False, posed)
+    placement = Placement("cpu", "float32", batch=2, memory=0.5)
+    return Job(Cell("m", "countdown", "d", 8), 0, 0, decoding, placement, False, posed)
 
 
 def names(job: Job) -> list[str]:

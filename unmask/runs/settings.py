@@ -14,6 +14,7 @@ from typing import Any, Literal, TypedDict, get_args
 
 import torch
 
+import unmask.decoders  # noqa: F401  registers the decoders
 from unmask.core import Adapter, Canvas, Decoder, Denoiser, decoder
 from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError, check_at_least, check_known
@@ -23,15 +24,6 @@ from unmask.models.load import registered
 from unmask.models.network.kv_cache import cached, make_cache, usual_cache
 from unmask.models.wrappers import EarlyEnd, Guided, Suppressed, after_stop
 
-# Settings of other libraries that decoders here do not have, with the values that change nothing.
-NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "top_p": (1,),
-    "best_of": (1,),
-    "frequency_penalty": (0,),
-    "presence_penalty": (0,),
-    "logit_bias": ({},),
-    "top_logprobs": (0,),
-}
 DECODER = "search"  # the default; docs/search.md says why
 
 
