@@ -102,11 +102,7 @@ def test_the_asynchronous_client_is_cancelled_and_its_rows_are_freed(model, serv
     ("options", "kind", "sentence"),
     [
         ({"model": "toyy"}, openai.NotFoundError, "unknown model 'toyy': did you mean 'toy'?"),
-        (
-            {"top_p": 0.5},
-            openai.BadRequestError,
-            "top_p=0.5 is not supported: it is a setting of the decoder `dream`",
-        ),
+        ({"top_p": 0.5}, openai.BadRequestError, "top_p=0.5 is not supported: use the decoder `dream`"),
         ({"top_logprobs": 3, "logprobs": True}, openai.BadRequestError, "top_logprobs=3 is not supported"),
         ({"extra_body": {"decodr": "ar"}}, openai.BadRequestError, "unknown setting 'decodr': did you mean 'decoder'?"),
         ({"extra_body": {"decoder": "otss"}}, openai.BadRequestError, "did you mean 'ots'"),

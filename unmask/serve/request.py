@@ -80,6 +80,39 @@ class LostError(RefusedError):
     status, kind, code = 503, "server_error", "worker_lost"
 
 
+# Settings of other interfaces that decoders here do not have, with the values that change nothing.
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "top_p": (1,),
+    "top_k": (0,),
+    "num_beams": (1,),
+    "num_return_sequences": (1,),
+    "num_choices": (1,),
+    "best_of": (1,),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "echo": (False,),
+    "tools": ([],),
+    "functions": ([],),
+    "tool_choice": ("none",),
+    "parallel_tool_calls": (False, True),
+    "modalities": (["text"],),
+    "store": (False,),
+    "service_tier": ("auto", "default"),
+    "metadata": ({},),
+}
+
+
+def check_neutral(name: str, value: Any) -> None:
+    """Refuse a setting that decoders here do not have, unless its value changes nothing."""
+    same_kind = (each for each in NEUTRAL[name] if isinstance(each, bool) == isinstance(value, bool))  # True equals 1
+    if value is not None and value not in same_kind:
+        advice = "use the decoder `dream`, such as dream(top-p=0.9)" if name == "top_p" else "leave it out"
+        raise RefusedError(f"{name}={value!r} is not supported: {advice}", param=name)
+
+
 Show = Literal["text", "drafts", "trace"]  # what updates carry: stable text, and drafts or lines of a trace beside it
 
 

@@ -9,22 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from unmask.core import Decoder, decoder
 from unmask.errors import UnmaskError
-from unmask.runs.settings import NEUTRAL, DecodingOptions, with_temperature
-from unmask.serve.request import Grammar, RefusedError
+from unmask.runs.settings import DecodingOptions, with_temperature
+from unmask.serve.request import NEUTRAL, Grammar, check_neutral
 
-# Settings of OpenAI's interface that decoders here do not have, with the values that change nothing.
-UNSUPPORTED = NEUTRAL | {
-    "echo": (False,),
-    "tools": ([],),
-    "functions": ([],),
-    "tool_choice": ("none",),
-    "parallel_tool_calls": (False, True),
-    "modalities": (["text"],),
-    "store": (False,),
-    "service_tier": ("auto", "default"),
-    "metadata": ({},),
-}
-INSTEAD = {"top_p": "it is a setting of the decoder `dream`, such as dream(top-p=0.9); leave it out"}
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
 
@@ -129,13 +116,10 @@ class Completion(Settings):
         """Drop unsupported settings whose values change nothing, and refuse others."""
         if not isinstance(values, dict):
             return values
-        for name in UNSUPPORTED.keys() & values.keys():
-            value, neutral = values[name], UNSUPPORTED[name]
-            same = (each for each in neutral if isinstance(each, bool) == isinstance(value, bool))  # True equals 1
-            if value is not None and value not in same:
-                advice = INSTEAD.get(name, "leave it out")
-                raise RefusedError(f"{name}={value!r} is not supported: {advice}", param=name)
-        return {name: value for name, value in values.items() if name not in UNSUPPORTED}
+        unsupported = NEUTRAL.keys() - cls.model_fields.keys()
+        for name in unsupported & values.keys():
+            check_neutral(name, values[name])
+        return {name: value for name, value in values.items() if name not in unsupported}
 
     @property
     def length_name(self) -> str:
