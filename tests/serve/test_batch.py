@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import unmask
-from tests.serve.driver import Asked, Driver, Small, ask
+from tests.serve.driver import Asked, Driver, ask
 from unmask.core import Beliefs, CacheView, Canvas, Wrapper
 from unmask.errors import UnmaskError
 from unmask.serve import scheduler
@@ -204,16 +204,6 @@ def test_a_request_that_fails_does_not_fail_its_batch(model, error):
         asked.check(model)
     expected = TooLargeError if isinstance(error, torch.OutOfMemoryError) else type(error)
     assert isinstance(every[1].events[-1], expected)
-
-
-def test_a_batch_that_does_not_fit_is_run_in_smaller_parts(model):
-    driver = Driver(replace(model, denoiser=Small(model.denoiser, 3)), 16)
-    every = ask(model, "abcde", decoder="ots(beams=2, temperature=4.0)", length=4)
-    driver.start(*every)
-    driver.finish()
-    assert driver.scheduler.max_batch <= 3
-    assert sum(driver.rows) == sum(asked.output.cost.computed for asked in every)
-    check(model, every)
 
 
 def test_a_batch_with_a_cache_is_decoded_one_by_one_where_it_does_not_fit(model, monkeypatch):

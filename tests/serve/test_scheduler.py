@@ -105,7 +105,7 @@ def test_a_cancelled_request_is_gone_before_the_next_forward_pass(model):
 def test_a_forward_pass_that_does_not_fit_is_halved_and_so_are_later_ones(model):
     driver = Driver(replace(model, denoiser=Small(model.denoiser, 3)), 16)
     every = [Asked(model, letter, decoder="ar", length=3) for letter in "abcdefgh"]
-    every.append(Asked(model, "abc", decoder=WIDE, length=4))
+    every += [Asked(model, "abc", decoder=WIDE, length=4), *ask(model, "abcde", decoder=WIDE, length=3)]
     driver.start(*every)
     driver.finish()
     assert driver.scheduler.max_batch <= 3

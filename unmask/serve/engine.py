@@ -62,7 +62,7 @@ class Updates:
         except asyncio.CancelledError:
             self.cancel()
             raise
-        if self._ended:  # cancelled by another task
+        if self._ended:  # cancelled by a different task
             raise StopAsyncIteration
         if isinstance(event, Exception):
             self._end(getattr(event, "code", None) or "error")

@@ -86,9 +86,8 @@ class RequestQueue:
                 raise ClosingError(CLOSING)
             if (waiting := len(self)) >= self.max_waiting:
                 seconds = min(60, max(1, round(waiting / self.running * self._mean_seconds)))
-                raise BusyError(
-                    f"{waiting} requests are waiting already: try again in {seconds} s", retry_after=seconds
-                )
+                message = f"{waiting} requests are waiting already: try again in {seconds} s"
+                raise BusyError(message, retry_after=seconds)
             self._clients.setdefault(pending.request.client, deque()).append(pending)
             self.changed.notify_all()
 

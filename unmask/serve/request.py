@@ -18,7 +18,7 @@ from unmask.runs.text import EncodedPrompt, Finish, OnePrompt, read_prompt
 # The comments beside the fields are also the help of the command line's options.
 @dataclass(frozen=True)
 class RequestLimits:
-    """What an engine accepts, and how much it does at the same time."""
+    """The limits of an engine: the requests it accepts, and how many it decodes at the same time."""
 
     waiting: int = 256  # requests that may wait; others are refused with 429
     running: int = 64  # requests that are decoded at the same time
@@ -118,7 +118,7 @@ Show = Literal["text", "drafts", "trace"]  # what updates carry: stable text, an
 
 @dataclass(frozen=True)
 class Grammar:
-    """What an answer's text must match: a JSON schema or a regular expression."""
+    """A JSON schema or a regular expression that the text of an answer must match."""
 
     kind: Literal["json", "regex"]
     text: str
@@ -173,7 +173,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class Update:
-    """What a step of the decoder changed for the reader of a request."""
+    """A change to the answer of a request, after a step of its decoder."""
 
     step: int
     text: str = ""  # stable text that follows what earlier updates carried
