@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,11 @@ def tiny() -> unmask.Model:
 
 
 def ask(model: unmask.Model, grammar: Grammar, **options) -> str:
+    chosen: Any = {"length": 8, **options}
+
     async def answer() -> str:
         async with unmask.AsyncEngine(model) as engine:
-            request = engine.request("ab", grammar=grammar, **{"length": 8, **options})
+            request = engine.request("ab", grammar=grammar, **chosen)
             return (await engine.submit(request).answer()).text
 
     return asyncio.run(answer())
