@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -63,22 +64,32 @@ def serve(
     reachable = server.Address(host, port)
     reachable.check(keys, unlocked)
     reachable.bind().close()
-    metrics = server.Metrics()
-    settings: dict[str, Any] = {"limits": accepted, "decoding": decoding, "placement": where, "replicas": replicas}
-    if chosen.local:
-        engines = server.make_engines(names, partial(server.make_local, **settings), metrics, log_prompts)
+    with _cluster(names, replicas, chosen.address, where) if not chosen.local else nullcontext():
+        metrics = server.Metrics()
+        engines = server.make_engines(
+            names,
+            metrics,
+            limits=accepted,
+            decoding=decoding,
+            placement=where,
+            replicas=replicas,
+            on_ray=not chosen.local,
+            log_prompts=log_prompts,
+        )
         server.run(engines, metrics, reachable, keys, _started)
-        return
-    from unmask.runs.ray_engine import cluster_of, count_workers
-    from unmask.serve.ray import make_engine
+
+
+@contextmanager
+def _cluster(names: list[str], replicas: int | None, address: str | None, placement: Placement) -> Iterator[None]:
+    """Join or start a Ray cluster with room for all replicas."""
+    from unmask.runs.ray_engine import cluster_of, count_workers  # an optional extra
 
     if len(names) > 1 and replicas is None:
-        raise UnmaskError("several models share the cluster: set the number of copies of each by --replicas")
+        raise UnmaskError("several models share the cluster: give the number of copies of each by --replicas")
     workers = replicas and replicas * len(names)
-    with cluster_of(chosen.address, workers):
-        count_workers(workers, where.chosen_device == "cuda")  # refuses more workers than there is room for
-        engines = server.make_engines(names, partial(make_engine, **settings), metrics, log_prompts)
-        server.run(engines, metrics, reachable, keys, _started)
+    with cluster_of(address, workers):
+        count_workers(workers, placement.chosen_device == "cuda")  # refuses more than there is room for
+        yield
 
 
 def _started(url: str) -> None:

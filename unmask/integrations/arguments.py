@@ -19,6 +19,7 @@ from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.policies.scoring import Scorer
 from unmask.runs.scoring import SCORER, make_scorer, scorer_spec
 from unmask.runs.settings import Decoding, Placement, check_integer, with_temperature
+from unmask.serve.request import NEUTRAL, check_neutral
 from unmask.version import __version__
 
 DECODING = {field.name for field in fields(Decoding)}
@@ -86,20 +87,6 @@ def read_settings(name: Any, values: Mapping[str, Any]) -> HarnessSettings:
 
 
 LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-# Settings that decoders here do not have, with the values that mean nothing.
-NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "top_p": (1,),
-    "top_k": (0, None),
-    "num_beams": (1,),
-    "num_return_sequences": (1,),
-    "num_choices": (1,),
-    "best_of": (1,),
-    "frequency_penalty": (0,),
-    "presence_penalty": (0,),
-    "logit_bias": ({},),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-}
 
 
 class Wanted(NamedTuple):
@@ -167,8 +154,7 @@ def read_wanted(values: Mapping[str, Any], length: int | None, usual: int) -> Wa
         if name not in NEUTRAL:
             known = [*LENGTHS, "until", "do_sample", "temperature"]
             raise UnmaskError(f"{name}={value!r} is not supported: {nearest(name, known)}")
-        if value not in NEUTRAL[name]:
-            raise UnmaskError(f"{name}={value!r} is not supported: leave it out")
+        check_neutral(name, value)
     stop = tuple(text for text in ([until] if isinstance(until, str) else until) if text)
     return Wanted(length or (most or [usual])[0], stop, _temperature(sampling, temperature))
 

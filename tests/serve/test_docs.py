@@ -29,7 +29,5 @@ def test_the_code_runs(capsys):
 def test_the_page_names_every_limit_and_setting():
     for field in fields(RequestLimits):
         assert f"`--{field.name.replace('_', '-')}`" in PAGE
-    neutral = {"top_p", "frequency_penalty", "presence_penalty", "logit_bias", "store", "service_tier", "metadata"}
-    neutral |= {"tools", "functions", "tool_choice", "parallel_tool_calls", "modalities", "top_logprobs"}
-    for name in {*Settings.model_fields, *ChatCompletion.model_fields} - neutral - {"model", "messages"}:
+    for name in {*Settings.model_fields, *ChatCompletion.model_fields} - {"model", "messages"}:
         assert f"`{name}`" in PAGE, name
