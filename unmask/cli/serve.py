@@ -64,7 +64,9 @@ def serve(
     reachable = server.Address(host, port)
     reachable.check(keys, unlocked)
     reachable.bind().close()
-    with _cluster(names, replicas, chosen.address, where) if not chosen.local else nullcontext():
+    with (
+        _cluster(names, replicas, chosen.address, where.chosen_device == "cuda") if not chosen.local else nullcontext()
+    ):
         metrics = server.Metrics()
         engines = server.make_engines(
             names,
@@ -80,7 +82,7 @@ def serve(
 
 
 @contextmanager
-def _cluster(names: list[str], replicas: int | None, address: str | None, placement: Placement) -> Iterator[None]:
+def _cluster(names: list[str], replicas: int | None, address: str | None, cuda: bool) -> Iterator[None]:
     """Join or start a Ray cluster with room for all replicas."""
     from unmask.runs.ray_engine import cluster_of, count_workers  # an optional extra
 
@@ -88,7 +90,7 @@ def _cluster(names: list[str], replicas: int | None, address: str | None, placem
         raise UnmaskError("several models share the cluster: give the number of copies of each by --replicas")
     workers = replicas and replicas * len(names)
     with cluster_of(address, workers):
-        count_workers(workers, placement.chosen_device == "cuda")  # refuses more than there is room for
+        count_workers(workers, cuda)  # refuses more than there is room for
         yield
 
 
