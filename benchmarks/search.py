@@ -1,4 +1,4 @@
-"""Decoders side by side on the five generated families: accuracy and cost per problem, as JSON lines.
+"""Compare decoders on the five generated tasks: accuracy and cost per problem, as JSON lines.
 
 python benchmarks/search.py "adaptive(sure=0.98)" "ots(likelihood=interleaved(combs=2))" --limit 500 --device cuda
 """
@@ -15,10 +15,9 @@ import unmask.decoders  # noqa: F401  registers
 from unmask.core import Decoder, decoder
 from unmask.models import Model
 from unmask.models.load import load
-from unmask.runs.generation import Generation
-from unmask.runs.output import Output
-from unmask.runs.prompts import read_prompt
+from unmask.runs.generation import Generation, Output
 from unmask.runs.settings import Decoding
+from unmask.runs.text import read_prompt
 from unmask.tasks import Problem, Task, task
 
 FAMILIES = "countdown(level=4);sudoku(level=12);mini-gsm(level=5);mini-math(level=1);mini-code(level=2)"
@@ -62,7 +61,7 @@ def measure(
     seconds = time.perf_counter() - began
     right, any_right = [], []
     for problem, output in zip(problems, outputs, strict=True):
-        grades = {text: family.grade(problem, text).right for text in {row.text for row in output.rows}}
+        grades = {text: family.grade(problem, text).right for text in {each.text for each in output.hypotheses}}
         right.append(grades[output.text])
         any_right.append(any(grades.values()))
     accuracy = sum(right) / len(right)

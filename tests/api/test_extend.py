@@ -1,4 +1,4 @@
-"""The how-to pages run: an outside package brings a decoder, a model and a task; LLaDA's call changes an import."""
+"""The package of docs/extend.md brings a decoder, a likelihood, a model and a task."""
 
 import json
 import os
@@ -10,9 +10,6 @@ import venv
 from pathlib import Path
 
 import pytest
-import torch
-
-import unmask
 
 ROOT = Path(__file__).parents[2]
 CHECK = """
@@ -24,11 +21,11 @@ assert "right-to-left" in decoder and "sharp-chain" in model and "ends-in-d" in 
 sharp = unmask.load("sharp-chain(seed=1)")
 outputs = unmask.generate(sharp, ["abc", "b"], decoder="right-to-left(quota=3)", length=7, trace=True)
 for prompt, output in zip(["abc", "b"], outputs):
-    assert output.cost.rows == 3
+    assert output.cost.forward_passes == 3
     alone = unmask.generate(sharp, prompt, decoder="right-to-left(quota=3)", length=7)
-    assert alone.rows == output.rows
-    assert [tuple(row) for row in list(output.trace.replay())[-1].canvas.tokens.tolist()] == [output.rows[0].ids]
-assert unmask.generate(sharp, "abc", decoder="vote(n=3, inner=right-to-left)").cost.rows == 24
+    assert alone.hypotheses == output.hypotheses
+    assert [tuple(row) for row in list(output.trace.replay())[-1].canvas.tokens.tolist()] == [output.hypotheses[0].ids]
+assert unmask.generate(sharp, "abc", decoder="vote(n=3, inner=right-to-left)").cost.forward_passes == 24
 searched = unmask.generate(sharp, "abc", decoder="ots(beams=2, block=4, likelihood=halves)", length=8)
 assert "likelihood=halves" in searched.decoder
 ends = task.make("ends-in-d")
@@ -99,15 +96,3 @@ def test_the_tutorials_package_installs_and_shows_up_in_the_list(tmp_path: Path)
     assert "positions per step" in unmask_command("list", "decoders")
     said = json.loads(unmask_command("generate", "abc", "--decoder", "right-to-left(quota=2)", "--json"))
     assert said["decoder"] == "right-to-left(quota=2)"
-
-
-def test_the_page_for_users_of_llada_runs():
-    page = (ROOT / "docs" / "from-llada.md").read_text("utf-8")
-    model = unmask.load("toy-transformer")
-    ids = torch.tensor([[1, 2, 3]])
-    scope = {"model": model, "input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(block, scope)
-    assert isinstance(scope["out"], unmask.Output)
-    for name in ("steps", "gen_length", "block_length", "temperature", "cfg_scale", "remasking", "mask_id"):
-        assert f"`{name}" in page

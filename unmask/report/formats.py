@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from unmask.ascii_output import spell
+from unmask.environment import as_printed
 from unmask.report.gather import visible
 from unmask.report.tables import BEST, MISSING, SECOND, Table, TableCell
 
@@ -68,7 +68,7 @@ def _print_stacked(console: Console, table: Table) -> None:
 
 
 def _shown(text: str) -> str:
-    return spell(visible(text))
+    return as_printed(visible(text))
 
 
 def markdown(tables: Sequence[Table], legend: Legend) -> str:
