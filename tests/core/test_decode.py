@@ -91,7 +91,7 @@ def test_outside_its_window_a_row_is_what_it_was_when_it_entered(spec: str, chai
     cached_asks = [(now, cache) for now, _, cache in watched.asked if cache is not None]
     assert cached_asks  # a finished text may also be judged without anything kept
     for now, cache in cached_asks:
-        before = cache.snapshot.tokens[cache.places]
+        before = cache.snapshot.tokens[cache.entries]
         changed = (now.tokens != before).scatter(1, cache.window, False)
         assert not changed.any()
 

@@ -61,7 +61,7 @@ def test_samples_are_ranked_by_a_likelihood_of_their_whole_text(inner: str, name
         ranked = sorted(range(4), key=lambda i: -round(scores[i], 9))
         assert result.canvas.tokens[:, pad:].tolist() == [texts[i].tolist() for i in ranked]
         assert result.score == pytest.approx([scores[i] for i in ranked], abs=1e-9)
-        extra = likelihood.make(name).forwards(slice(0, len(slots)))
+        extra = likelihood.make(name).forward_passes(slice(0, len(slots)))
         assert result.cost.forward_passes == sum(sample.cost.forward_passes for sample in alone) + 4 * extra
 
 

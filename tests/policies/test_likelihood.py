@@ -53,7 +53,7 @@ def test_random_masks_weigh_what_they_hide_to_a_whole_text(ratio: float, n: int)
     made = likelihood.make(f"random-masks(ratio={ratio}, n={n})")
     groups = made.groups(slice(0, LENGTH))
     assert made.groups(slice(0, LENGTH)) == groups  # the same for every text
-    assert made.forwards(slice(0, LENGTH)) == len(groups) == n
+    assert made.forward_passes(slice(0, LENGTH)) == len(groups) == n
     assert all(len(set(group.slots)) == math.ceil(ratio * LENGTH) for group in groups if isinstance(group.slots, tuple))
     expected = []
     for prompt, result in zip(PROMPTS, run(INNER, seed=unmask.reseed(3, 0)), strict=True):

@@ -117,6 +117,7 @@ class Meter(Wrapper):
         # (rows, distinct, positions) by problem: on the device, so that counting never waits for it
         self.counts = torch.zeros(3, problems, dtype=torch.long, device=inner.device)
         self.calls = 0
+        self._repeats = 0, False  # a generation of the cache, and whether equal rows were found in it last time
 
     def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         self.calls += 1
@@ -125,19 +126,21 @@ class Meter(Wrapper):
             return self._counted(canvas, at, cache)
         # Equal rows may use different cached keys and values.
         apart = cache is not None and self.refresh is not None
-        first, copies = distinct(canvas, torch.cat([cache.places[:, None], at], dim=1) if cache and apart else at)
+        first, copies = distinct(canvas, torch.cat([cache.entries[:, None], at], dim=1) if cache and apart else at)
         if cache is not None:
-            cache.memory.may_repeat = len(first) < len(canvas) and (not apart or len(canvas) > FEW)
+            self._repeats = cache.generation, len(first) < len(canvas) and (not apart or len(canvas) > FEW)
         if len(first) == len(canvas):
             return self._counted(canvas, at, cache)
         index = torch.tensor(first, device=self.device)
-        beliefs = self._counted(canvas.rows(index), at[index], cache and cache.some(first))
+        beliefs = self._counted(canvas.rows(index), at[index], cache and cache.take_listed(first))
         return beliefs.rows(torch.tensor(copies, device=self.device))
 
     def _may_repeat(self, canvas: Canvas, cache: CacheView | None) -> bool:
         if reads_freely(self.device):
             return True
-        return cache is not None and (cache.memory.may_repeat or len(canvas) > cache.memory.rows * cache.scale)
+        if cache is None:
+            return False
+        return not cache.steady or self._repeats != (cache.generation, False) or len(canvas) > cache.rows * cache.scale
 
     def _counted(self, canvas: Canvas, at: Columns, cache: CacheView | None) -> Beliefs:
         beliefs = self.inner(canvas, at, cache)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.core.beliefs import Beliefs
-from unmask.core.cache import CacheStore, CacheView, distinct
+from unmask.core.cache import CacheView, distinct
 from unmask.core.canvas import Canvas
 from unmask.core.decoder import Branch, Frame
 from unmask.core.denoiser import Denoiser
@@ -87,9 +87,7 @@ class Rows:
         refresh, cache = self.model.refresh, self.cache
         if cache is not None and cache.span == span and (refresh is None or cache.age < refresh):
             return replace(self, cache=replace(cache, age=cache.age + 1))
-        if cache is not None:
-            cache.memory.release()
-        return replace(self, cache=self._remember(self.slots[:, span], span))
+        return replace(self, cache=CacheView.start(self.canvas, self.slots[:, span], span, cache))
 
     def advance(self, size: int) -> tuple[Rows, Columns]:
         """Begin a step in which every row works on its own first unfinished block of `size` slots.
@@ -100,9 +98,10 @@ class Rows:
         number = (self.masked(self.slots).byte().argmax(1) + lead) // size
         slot = number[:, None] * size - lead + torch.arange(size, device=number.device)
         window = self.slots.gather(1, slot.clamp_(min=0, max=self.length - 1))
-        cache = self.cache or self._remember(window)
+        cache = self.cache or CacheView.start(self.canvas, window, None, None)
         if self.model.refresh is not None:
-            cache = self._moved(cache, [(size, block) for block in number.tolist()], window, self.model.refresh)
+            blocks = [(size, block) for block in number.tolist()]
+            cache = cache.advanced(self.canvas, blocks, window, self.model.refresh)
         return replace(self, cache=cache), window
 
     def ask(self, at: Columns, span: slice | None = None) -> Beliefs:
@@ -147,7 +146,7 @@ class Rows:
             self.group[index],
             self.model,
             None if self.scores is None else self.scores[index],
-            self.cache and self.cache.rows(index),
+            self.cache and self.cache.take(index),
             self.lead,
         )
 
@@ -163,11 +162,9 @@ class Rows:
         if len(index) == len(self):
             return self
         rows = self.keep(index)
-        if self.cache is None or rows.cache is None or self.model.refresh is None:
+        if self.cache is None or self.model.refresh is None:
             return rows
-        others = set(range(len(self))).difference(index.tolist())
-        aside = frozenset(place for row, place in enumerate(self.cache.places.tolist()) if row in others)
-        return replace(rows, cache=replace(rows.cache, aside=aside))
+        return replace(rows, cache=self.cache.set_aside(index))
 
     def copies(self) -> PerRow:
         """A number for each row, the same for rows of one group with the same text."""
@@ -209,31 +206,6 @@ class Rows:
 
     def frame(self, step: int) -> Frame:
         return Frame(self.canvas, self.score, step, group=self.group)
-
-    def _remember(self, window: Columns, span: slice | None = None) -> CacheView:
-        """A memory for these rows, in which equal ones share a place."""
-        first, copies = (torch.tensor(rows, device=window.device) for rows in distinct(self.canvas, window))
-        return CacheView(CacheStore(len(self), len(first)), self.canvas.rows(first), copies, window, span)
-
-    def _moved(self, cache: CacheView, blocks: list[tuple[int, int]], window: Columns, refresh: int) -> CacheView:
-        """Rows that begin a block, or whose memory is too old, are given places to be filled anew."""
-        memory, places = cache.memory, cache.places.tolist()
-        moving = [row for row, at in enumerate(zip(places, blocks, strict=True)) if memory.expired(*at, refresh)]
-        staying = {places[row] for row in set(range(len(places))).difference(moving)}
-        memory.grow_older(staying)
-        if not moving:
-            return cache
-        free = sorted({places[row] for row in moving} - staying - cache.aside, reverse=True)
-        part = self.canvas.rows(torch.tensor(moving, device=window.device))
-        first, copies = distinct(part, part.tokens[:, :0])
-        given = [free.pop() if free else memory.take() for _ in first]
-        for copy, place in enumerate(given):
-            memory.enter(place, blocks[moving[first[copy]]])
-        for row, copy in zip(moving, copies, strict=True):
-            places[row] = given[copy]
-        every = torch.arange(memory.places, device=window.device).clamp(max=len(cache.snapshot) - 1)
-        snapshot = cache.snapshot.rows(every).put(window.new_tensor(given), part.rows(window.new_tensor(first)))
-        return CacheView(memory, snapshot, window.new_tensor(places), window)
 
 
 def first_of_each(group: PerRow, ranked: Int[Tensor, " some"], count: int) -> Int[Tensor, " best"]:

@@ -1,23 +1,37 @@
 """One path whose steps write as many positions as the model is sure of, and always the surest one.
 
 Easy stretches are written many positions at a time, hard ones one by one (Fast-dLLM, arXiv 2505.22618, and the
-entropy bound of Ben-Hamu et al., arXiv 2505.24857). A rule says what a step writes beyond the surest position. Write every position the model is sure of, and at least the surest, at each step (Fast-dLLM, arXiv 2505.22618)."""
+entropy bound of Ben-Hamu et al., arXiv 2505.24857). A rule says what a step writes beyond the surest position.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
 
 from unmask.core import Decoder, Frame, Rows, Schedule, decoder
-from unmask.core.shapes import AtBool, AtFloat, PerRow
+from unmask.core.shapes import AtBool, AtFloat, Columns, PerRow
 from unmask.decoders.path import check_temperature
 from unmask.errors import check_at_least, check_between, check_known
 from unmask.policies.draft import Draft, confidence, entropy, sample, top
 
 Rule = Literal["confidence", "factor", "entropy"]
+Write = Callable[[PerRow, Rows, Columns, PerRow], Rows]  # (numbers of the rows, rows, columns, steps) → rows
+
+
+def advance_by_row(rows: Rows, steps: PerRow, size: int, write: Write) -> Iterator[tuple[Rows, PerRow]]:
+    """Fill all masks while every row advances by itself: it has its own block, and its own step counted from `steps`.
+
+    A finished row is no longer computed.
+    """
+    while len(index := rows.unfinished):
+        steps = steps.index_add(0, index, torch.ones_like(index))
+        some, at = rows.only(index).advance(size)
+        rows = rows.put(index, write(index, some, at, steps[index]))
+        yield rows, steps
 
 
 @decoder("adaptive")
@@ -39,31 +53,28 @@ class Adaptive(Decoder):
         check_at_least(0, factor=self.factor, budget=self.budget)
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
-        going = rows.unfinished
+        unfinished = rows.unfinished
         for written, steps in self.walk(rows, torch.zeros_like(rows.group)):
-            frame, before, going = written.frame(int(steps.max())), going, written.unfinished
-            if 0 < len(going) < len(before):
-                frame = replace(frame, ended=frame.rows(before[~torch.isin(before, going)]))
+            frame, before, unfinished = written.frame(int(steps.max())), unfinished, written.unfinished
+            if 0 < len(unfinished) < len(before):
+                frame = replace(frame, ended=frame.rows(before[~torch.isin(before, unfinished)]))
             yield frame
 
     def walk(self, rows: Rows, steps: PerRow) -> Iterator[tuple[Rows, PerRow]]:
-        """Fill all masks. Every row advances by itself: it has its own block and its own step, counted from `steps`."""
-        size = rows.plan(self.block).block
-        while len(unfinished := rows.unfinished):
-            steps = steps.index_add(0, unfinished, torch.ones_like(unfinished))
-            some, at = rows.only(unfinished).advance(size)
-            draft = sample(some, at, steps[unfinished], self.temperature)
-            rows = rows.put(unfinished, draft.write(self._written(draft)))
-            yield rows, steps
+        """Fill all masks; yield the rows after every step and the number of each row's last step."""
+        return advance_by_row(rows, steps, rows.plan(self.block).block, self._write)
+
+    def _write(self, index: PerRow, rows: Rows, at: Columns, step: PerRow) -> Rows:
+        draft = sample(rows, at, step, self.temperature)
+        return draft.write(self._written(draft))
 
     def _written(self, draft: Draft) -> AtBool:
-        masked = draft.masked
-        masked[:, 1:] &= draft.at[:, 1:] != draft.at[:, :-1]  # a short block repeats its last column
+        masked = draft.fillable
         rank = entropy(draft) if self.rule == "entropy" else confidence(draft)
         return top(rank, masked, self._count(rank, masked))
 
     def _count(self, rank: AtFloat, masked: AtBool) -> torch.Tensor:
-        """How many positions a step writes, (row, 1)."""
+        """Return how many positions a step writes, (row, 1)."""
         ranked, place = rank.masked_fill(~masked, -torch.inf).sort(dim=1, descending=True, stable=True)
         if self.rule == "confidence":
             within = ranked.exp() >= self.sure
@@ -78,13 +89,14 @@ class Adaptive(Decoder):
         return replace(self, block=Schedule.plan(length, self.block).block)
 
     def max_forward_passes(self, length: int) -> int:
-        """At most: a step writes at least one position."""
-        return length
+        return length  # a step writes at least one position
 
 
 @decoder("threshold", "confidence-threshold")
 @dataclass(frozen=True)
 class Threshold(Decoder):
+    """Write every position the model is sure of, and at least the surest, at each step (Fast-dLLM, arXiv 2505.22618)."""
+
     sure: float = 0.9  # a position whose likeliest token has at least this probability is written at once
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
 

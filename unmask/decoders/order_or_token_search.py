@@ -86,7 +86,7 @@ class VisibleSearch(Decoder):
         """At most K² per step, once there are K rows; without looking ahead, K per step."""
         k = self.beams
         asking = 1 + k + k**2 * (length - 1) if self._looks_ahead else 1 + k * (length - 1)
-        forwards = 0 if self.likelihood is None else self.likelihood.forwards(slice(0, length))
+        forwards = 0 if self.likelihood is None else self.likelihood.forward_passes(slice(0, length))
         return asking + forwards * (k + k**2 * (length - 1))
 
     @property

@@ -106,7 +106,7 @@ class OrderTokenSearch(Decoder):
 
     def max_forward_passes(self, length: int) -> int:
         schedule = Schedule.plan(length, self.block, self.steps)
-        forwards = sum(self.likelihood.forwards(step.span) for step in schedule if self._searches(step, schedule))
+        forwards = sum(self.likelihood.forward_passes(step.span) for step in schedule if self._searches(step, schedule))
         return schedule.steps * self.beams + forwards * self.samples * self.beams * (self.draws or self.beams)
 
     def _searches(self, step: Step, schedule: Schedule) -> bool:

@@ -78,7 +78,7 @@ class Repair(Decoder):
 
     def max_forward_passes(self, length: int) -> int:
         """At most: a round masks some positions, writes them one by one and scores the text."""
-        scoring = self.likelihood.forwards(slice(0, length))
+        scoring = self.likelihood.forward_passes(slice(0, length))
         return self.inner.max_forward_passes(length) + scoring + self.rounds * (self._masks(length) + scoring)
 
 

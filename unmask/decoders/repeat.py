@@ -69,7 +69,7 @@ class Repeated(Decoder):
         return replace(self, inner=self.inner.resolved(length))
 
     def max_forward_passes(self, length: int) -> int:
-        scoring = 0 if self.likelihood is None else self.likelihood.forwards(slice(0, length))
+        scoring = 0 if self.likelihood is None else self.likelihood.forward_passes(slice(0, length))
         return self.n * (self.inner.max_forward_passes(length) + scoring)
 
 

@@ -1,12 +1,13 @@
-"""What a search may still spend: rows of each problem, and seconds of the whole batch. Texts being searched, with the second choice that each position had when it was written. Best-first search over second choices. This is ours, not the paper's.
+"""Best-first search over second choices. This is ours, not the paper's.
 
 A greedy adaptive path writes a first text. At every slot it had a second choice, less likely by some factor. A
-deviation takes the second choice at one slot of a finished text, and writes again all that the text wrote from that
-step on. The likeliest deviations come first, wherever they start. Every text is scored by hiding its parts and
+deviation takes the second choice at one slot of a finished text and writes again everything that the text wrote from
+that step on. The likeliest deviations come first, wherever they start. Every text is scored by hiding its parts and
 predicting them again. The answer is the text of highest score.
 
 A problem ends when no plausible second choice is left, when a text is predicted again with certainty, or when its
-rows are spent. Nothing is drawn at random: the seed does not matter."""
+forward passes are spent. Nothing is drawn at random: the seed does not matter.
+"""
 
 from __future__ import annotations
 
@@ -20,73 +21,78 @@ from torch import Tensor
 
 from unmask.core import Decoder, Frame, Rows, Schedule, decoder
 from unmask.core.rows import first_of_each
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Int, PerRow, Score
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Int, PerRow, Score
+from unmask.decoders.adaptive import advance_by_row
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between
 from unmask.policies.draft import Draft, top
 from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
 
 
-class Limit:
-    """Counts as it is told."""
+HURRY = 1.25  # a step writes at least masks / passes_left ** HURRY: few at first, more when the budget runs out
 
-    def __init__(self, rows: int, seconds: float | None, problems: Int[torch.Tensor, " problem"]):
-        self.left = torch.full_like(problems, rows)  # rows, by problem
+
+class Budget:
+    """The forward passes that are left for each problem, and an optional deadline for the whole batch."""
+
+    def __init__(self, passes: int, seconds: float | None, problems: Int[torch.Tensor, " problem"]):
+        self.left = torch.full_like(problems, passes)
         self._now = perf_counter()
-        self._end = None if seconds is None else self._now + seconds
-        self._longest = 0.0  # step
+        self._deadline = None if seconds is None else self._now + seconds
+        self._longest_step = 0.0
 
-    def spend(self, problem: PerRow, rows: int = 1) -> None:
-        self.left.index_add_(0, problem, torch.full_like(problem, -rows))
+    def spend(self, problem: PerRow, passes: int = 1) -> None:
+        self.left.index_add_(0, problem, torch.full_like(problem, -passes))
 
     def stop(self, problem: PerRow) -> None:
         self.left[problem] = 0
 
-    def tick(self) -> None:
-        """A step is over."""
+    def end_step(self) -> None:
         before, self._now = self._now, perf_counter()
-        self._longest = max(self._longest, self._now - before)
+        self._longest_step = max(self._longest_step, self._now - before)
 
     @property
     def late(self) -> bool:
-        """Whether two more steps as long as the longest so far would pass the end."""
-        return self._end is not None and self._now + 2 * self._longest > self._end
+        """True when two more steps as long as the longest so far would pass the deadline."""
+        return self._deadline is not None and self._now + 2 * self._longest_step > self._deadline
 
 
 @dataclass(frozen=True)
-class Texts:
-    """Rows and the second choices they had. `at` is every slot."""
+class Hypotheses:
+    """Rows that are searched, with the second choice of every slot when it was written."""
 
     rows: Rows
-    problem: PerRow  # which of the first rows each belongs to
-    second: AtTokens
-    odds: AtFloat  # log p of the second choice minus that of the first; -inf where it must not be taken (again)
-    prior: Score  # the sum of the odds that were accepted on the way to this text
+    problem: PerRow  # the problem that each row belongs to
+    second: AtTokens  # the second most likely token
+    odds: AtFloat  # log p of the second choice minus that of the first; -inf where it is not to be taken
+    prior: Score  # sum of the odds of the second choices that led to this row
 
     @classmethod
-    def blank(cls, rows: Rows, problem: PerRow, prior: Score) -> Texts:
+    def blank(cls, rows: Rows, problem: PerRow, prior: Score) -> Hypotheses:
         odds = rows.canvas.logp.new_full(rows.slots.shape, -torch.inf)
         return cls(rows, problem, torch.zeros_like(rows.slots), odds, prior)
 
     @property
     def step(self) -> Int[Tensor, "row at"]:
-        """The step that wrote each slot."""
+        """The number of the step that wrote each slot."""
         return self.rows.canvas.order.gather(1, self.rows.slots)
 
     @property
     def last(self) -> int:
         return int(self.step.max())
 
-    def frame(self, more: Texts) -> Frame:
-        """These and others that are being written."""
+    def frame(self, more: Hypotheses) -> Frame:
+        """Return a frame of these rows and of others that are being written."""
         score = torch.cat([self.rows.score, more.rows.score])
         return replace(self.rows.joined(more.rows).frame(max(self.last, more.last)), score=score)
 
-    def joined(self, more: Texts) -> Texts:
+    def joined(self, more: Hypotheses) -> Hypotheses:
         names = ("problem", "second", "odds", "prior")
-        return Texts(self.rows.joined(more.rows), *(torch.cat([getattr(self, n), getattr(more, n)]) for n in names))
+        return Hypotheses(
+            self.rows.joined(more.rows), *(torch.cat([getattr(self, n), getattr(more, n)]) for n in names)
+        )
 
-    def deviate(self, text: PerRow, slot: PerRow) -> tuple[Texts, Texts]:
-        """The texts with these second choices struck out, and new ones that begin with them."""
+    def deviate(self, text: PerRow, slot: PerRow) -> tuple[Hypotheses, Hypotheses]:
+        """Return the rows without these second choices, and new rows that begin with them."""
         rows, odds = replace(self.rows.keep(text), scores=None, cache=None), self.odds[text, slot]
         column, step = rows.slots.gather(1, slot[:, None]), self.step[text]
         began = step.gather(1, slot[:, None])
@@ -94,11 +100,8 @@ class Texts:
         rows = rows.remask(torch.where(step >= began, rows.slots, column))
         token = self.second[text, slot][:, None]
         rows = rows.write(column, token, torch.ones_like(token, dtype=torch.bool), began[:, 0], logp)
-        fresh = Texts.blank(rows, self.problem[text], self.prior[text] + odds)
+        fresh = Hypotheses.blank(rows, self.problem[text], self.prior[text] + odds)
         return replace(self, odds=self.odds.index_put((text, slot), odds.new_tensor(-torch.inf))), fresh
-
-
-HURRY = 1.25  # a step writes at least masks / rows left ** HURRY: few at first, more when rows run out
 
 
 @decoder("search")
@@ -121,132 +124,130 @@ class BestFirstSearch(Decoder):
         check_above(0, seconds=self.seconds, plausible=self.plausible)
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
-        budget, block = self._sizes(rows.length)
-        self._check_blocks(budget, rows.plan(block))
-        limit, forwards = Limit(budget, self.seconds, rows.group), self._forwards(rows.length)
-        problem, _ = rows.children(1)
-        texts = blank = Texts.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
-        for texts in self._write(blank, limit.left, limit):
-            yield texts.rows.frame(texts.last)
-        texts, going = self._score_first(texts, limit), problem
-        while len(chosen := self._choose(texts, limit)) and not limit.late:
-            ended, going = self._ended(texts, chosen, going)
-            texts, begun = texts.deviate(*chosen.unbind(1))
-            before, _ = texts.rows.children(1)
-            yield replace(texts.frame(begun), parent=torch.cat([before, chosen[:, 0]]), ended=ended)
-            fresh = begun
-            for fresh in self._write(begun, self._shares(begun.problem, forwards, limit), limit):
-                yield texts.frame(fresh)
-                if limit.late:
+        passes, block = self._sizes(rows.length)
+        self._check_blocks(passes, rows.plan(block))
+        budget, problem = Budget(passes, self.seconds, rows.group), rows.children(1)[0]
+        found = Hypotheses.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
+        for found in self._write(found, budget.left, budget):
+            yield found.rows.frame(found.last)
+        found, searched = self._score_first(found, budget), problem
+        while len(chosen := self._choose(found, budget)) and not budget.late:
+            ended, searched = self._ended(found, chosen, searched)
+            found, fresh = found.deviate(*chosen.unbind(1))
+            parent = torch.cat([found.rows.children(1)[0], chosen[:, 0]])
+            yield replace(found.frame(fresh), parent=parent, ended=ended)
+            for fresh in self._write(fresh, self._shares(fresh, budget), budget):
+                yield found.frame(fresh)
+                if budget.late:
                     break
-            if not limit.late:
-                texts = texts.joined(self._score(fresh, limit))
-        best = self._best(texts)
-        yield replace(texts.rows.keep(best).frame(texts.last), parent=best)
+            if not budget.late:
+                found = found.joined(self._score(fresh, budget))
+        best = self._best(found)
+        yield replace(found.rows.keep(best).frame(found.last), parent=best)
 
-    def _best(self, texts: Texts) -> Int[Tensor, " best"]:
-        """The final rows of every problem."""
-        return texts.rows.best(self.width, texts.rows.copies())
+    def _best(self, found: Hypotheses) -> Int[Tensor, " best"]:
+        """Return the final rows of every problem: the best distinct texts."""
+        return found.rows.best(self.width, found.rows.copies())
 
     def _ended(
-        self, texts: Texts, chosen: Int[Tensor, "some two"], before: Int[Tensor, " before"]
-    ) -> tuple[Frame | None, Int[Tensor, " going"]]:
-        """The final rows of problems that went on before and do not now, and the problems that do."""
-        going = texts.problem[chosen[:, 0]].unique()
-        if len(going) == len(before):
-            return None, going
-        best = self._best(texts)
-        best = best[torch.isin(texts.problem[best], before) & ~torch.isin(texts.problem[best], going)]
-        return texts.rows.frame(texts.last).rows(best), going
+        self, found: Hypotheses, chosen: Int[Tensor, "some two"], before: Int[Tensor, " before"]
+    ) -> tuple[Frame | None, Int[Tensor, " searched"]]:
+        """Return the final rows of problems that were searched before and are not now, and the problems that are."""
+        searched = found.problem[chosen[:, 0]].unique()
+        if len(searched) == len(before):
+            return None, searched
+        best = self._best(found)
+        best = best[torch.isin(found.problem[best], before) & ~torch.isin(found.problem[best], searched)]
+        return found.rows.frame(found.last).rows(best), searched
 
-    def _write(self, texts: Texts, allowed: PerRow, limit: Limit) -> Iterator[Texts]:
-        """Greedy adaptive paths, each of which ends within its allowed rows. Those of a late batch end at once."""
-        _, block = self._sizes(texts.rows.length)
-        size, allowed, step = texts.rows.plan(block).block, allowed.clone(), texts.step.amax(1)
-        texts = replace(texts, rows=texts.rows.advance(size)[0])  # all together: a deviation may have nothing to write
-        while len(index := texts.rows.unfinished):
-            limit.spend(texts.problem[index])
-            step = step.index_add(0, index, torch.ones_like(index))
-            some, at = texts.rows.only(index).advance(size)
-            beliefs = some.ask(at)
+    def _write(self, texts: Hypotheses, allowed: PerRow, budget: Budget) -> Iterator[Hypotheses]:
+        """Fill all masks by greedy adaptive paths, each within its allowed forward passes.
+
+        Once the batch is late, each block is filled in one step.
+        """
+        size, allowed = texts.rows.plan(self._sizes(texts.rows.length)[1]).block, allowed.clone()
+        second, odds = texts.second.clone(), texts.odds.clone()
+
+        def write(index: PerRow, rows: Rows, at: Columns, step: PerRow) -> Rows:
+            budget.spend(texts.problem[index])
+            beliefs = rows.ask(at)
             token, logp = beliefs.top(2)
-            draft = Draft(some, at, token[:, :, 0], logp[:, :, 0], beliefs, step[index])
-            where = self._written(draft, torch.ones_like(index) if limit.late else allowed[index])
+            draft = Draft(rows, at, token[:, :, 0], logp[:, :, 0], beliefs, step)
+            where = self._written(draft, torch.ones_like(index) if budget.late else allowed[index])
             row, place = where.nonzero().unbind(1)
-            slot = index[row], torch.searchsorted(some.slots, at)[row, place]
-            odds = (logp[row, place, 1] - logp[row, place, 0]).to(texts.odds.dtype)
-            texts = replace(
-                texts,
-                rows=texts.rows.put(index, draft.write(where)),
-                second=texts.second.index_put(slot, token[row, place, 1]),
-                odds=texts.odds.index_put(slot, odds),
-            )
+            slot = index[row], torch.searchsorted(rows.slots, at)[row, place]
+            second[slot] = token[row, place, 1]
+            odds[slot] = (logp[row, place, 1] - logp[row, place, 0]).to(odds.dtype)
+            return draft.write(where)
+
+        rows, _ = texts.rows.advance(size)  # all together: a deviation may have nothing to write
+        for rows, _ in advance_by_row(rows, texts.step.amax(1), size, write):
             allowed -= 1
-            limit.tick()
-            yield texts
+            budget.end_step()
+            yield replace(texts, rows=rows, second=second.clone(), odds=odds.clone())
 
     def _written(self, draft: Draft, allowed: PerRow) -> AtBool:
-        """What is sure, the surest, and enough to end in time: every block needs a row."""
-        masked = draft.masked
-        masked[:, 1:] &= draft.at[:, 1:] != draft.at[:, :-1]  # a short block repeats its last column
-        here, size = masked.sum(1), draft.at.shape[1]
-        every = draft.rows.masked(draft.rows.slots).sum(1)
-        later = -(-(every - here) // size)  # blocks
-        few = (every / allowed.clamp(min=1).double() ** HURRY).ceil().long()
-        quota = torch.where(allowed <= 1 + later, here, few)
+        """Return what a step writes: what is sure, the surest, and enough for the blocks that follow to be reached."""
+        masked = draft.fillable
+        in_block, size = masked.sum(1), draft.at.shape[1]
+        in_all = draft.rows.masked(draft.rows.slots).sum(1)
+        blocks_after = -(-(in_all - in_block) // size)
+        least = (in_all / allowed.clamp(min=1).double() ** HURRY).ceil().long()
+        quota = torch.where(allowed <= 1 + blocks_after, in_block, least)
         count = torch.maximum((masked & (draft.logp.exp() >= self.sure)).sum(1), quota).clamp(min=1)
         return top(draft.logp, masked, count[:, None])
 
-    def _choose(self, texts: Texts, limit: Limit) -> Int[Tensor, "some two"]:
-        """The likeliest deviations of every problem that goes on, each a text and a slot, as far as rows last."""
-        value, cost = texts.prior[:, None] + texts.odds, self._cost(texts)
-        going = limit.left.masked_fill(self._certain(texts, len(limit.left)), 0)[texts.problem]
-        text, slot = ((value >= log(self.plausible)) & (cost <= going[:, None])).nonzero().unbind(1)
-        ranked = value[text, slot].sort(descending=True, stable=True).indices
-        chosen = first_of_each(texts.problem[text], ranked, self.width)
-        text, slot = text[chosen], slot[chosen]
-        total = cost[text, slot].cumsum(0)
-        start = torch.searchsorted(texts.problem[text], texts.problem[text])
-        before = total[start] - cost[text, slot][start]  # of other problems
-        within = total - before <= going[text]
-        return torch.stack([text[within], slot[within]], dim=1)
+    def _choose(self, found: Hypotheses, budget: Budget) -> Int[Tensor, "some two"]:
+        """Return the likeliest deviations of every problem, each a row and a slot, as far as its budget goes."""
+        value, cost = found.prior[:, None] + found.odds, self._cost(found)
+        left = budget.left.masked_fill(self._certain(found, len(budget.left)), 0)[found.problem]
+        row, slot = ((value >= log(self.plausible)) & (cost <= left[:, None])).nonzero().unbind(1)
+        ranked = value[row, slot].sort(descending=True, stable=True).indices
+        chosen = first_of_each(found.problem[row], ranked, self.width)  # ordered by problem, best first
+        row, slot = row[chosen], slot[chosen]
+        total, problem = cost[row, slot].cumsum(0), found.problem[row]
+        start = torch.searchsorted(problem, problem)  # the first deviation of the same problem
+        of_problem = total - total[start] + cost[row, slot][start]
+        affordable = of_problem <= left[row]
+        return torch.stack([row[affordable], slot[affordable]], dim=1)
 
-    def _certain(self, texts: Texts, problems: int) -> Bool[Tensor, " problem"]:
-        """Whether a text of each problem is."""
-        best = texts.rows.score.new_full((problems,), -torch.inf)
-        best = best.scatter_reduce(0, texts.problem, texts.rows.score, "amax")
+    def _certain(self, found: Hypotheses, problems: int) -> Bool[Tensor, " problem"]:
+        """Return True for problems with a text that is predicted again with probability `sure` or more."""
+        best = found.rows.score.new_full((problems,), -torch.inf)
+        best = best.scatter_reduce(0, found.problem, found.rows.score, "amax")
         return best.exp() >= self.sure
 
-    def _cost(self, texts: Texts) -> Int[Tensor, "row at"]:
-        """Rows to reckon with for a deviation: as many steps as its text took from there on, and its score."""
-        return texts.step.amax(1, keepdim=True) - texts.step + 1 + self._forwards(texts.rows.length)
+    def _cost(self, found: Hypotheses) -> Int[Tensor, "row at"]:
+        """Estimate the forward passes of each deviation: the steps its text took from there on, and its score."""
+        return found.step.amax(1, keepdim=True) - found.step + 1 + self._scoring(found)
 
-    def _shares(self, problem: PerRow, forwards: int, limit: Limit) -> PerRow:
-        """Rows that each new text may take before it is scored."""
-        count = torch.zeros_like(limit.left).index_add(0, problem, torch.ones_like(problem))
-        return (limit.left // count.clamp(min=1))[problem] - forwards
+    def _shares(self, fresh: Hypotheses, budget: Budget) -> PerRow:
+        """Return the forward passes that each new text may take before it is scored."""
+        count = torch.zeros_like(budget.left).index_add(0, fresh.problem, torch.ones_like(fresh.problem))
+        return (budget.left // count.clamp(min=1))[fresh.problem] - self._scoring(fresh)
 
-    def _score_first(self, texts: Texts, limit: Limit) -> Texts:
-        """A first text is scored where rows are left for a second one; where not, it is the answer as it is."""
-        forwards, score = self._forwards(texts.rows.length), texts.rows.score
-        going = limit.left > 2 * forwards
-        limit.stop((~going).nonzero()[:, 0])
-        some = going.nonzero()[:, 0]
-        if len(some) and not limit.late:
-            limit.spend(some, forwards)
-            score = score.index_copy(0, some, predict_slots(texts.rows.keep(some), self.likelihood).sum(1))
-        return replace(texts, rows=replace(texts.rows, cache=None).with_scores(score[:, None]))
+    def _score_first(self, found: Hypotheses, budget: Budget) -> Hypotheses:
+        """Score the first text where the budget allows a second one; elsewhere it is the answer as it is."""
+        passes, score = self._scoring(found), found.rows.score
+        searched = budget.left > 2 * passes
+        budget.stop((~searched).nonzero()[:, 0])
+        some = searched.nonzero()[:, 0]
+        if len(some) and not budget.late:
+            budget.spend(some, passes)
+            score = score.index_copy(0, some, predict_slots(found.rows.keep(some), self.likelihood).sum(1))
+        return replace(found, rows=replace(found.rows, cache=None).with_scores(score[:, None]))
 
-    def _score(self, texts: Texts, limit: Limit) -> Texts:
-        limit.spend(texts.problem, self._forwards(texts.rows.length))
+    def _score(self, texts: Hypotheses, budget: Budget) -> Hypotheses:
+        budget.spend(texts.problem, self._scoring(texts))
         score = predict_slots(texts.rows, self.likelihood).sum(1, keepdim=True)
         return replace(texts, rows=replace(texts.rows, cache=None).with_scores(score))
 
-    def _forwards(self, length: int) -> int:
-        return self.likelihood.forwards(slice(0, length))
+    def _scoring(self, texts: Hypotheses) -> int:
+        """Return the forward passes that the score of one text takes."""
+        return self.likelihood.forward_passes(slice(0, texts.rows.length))
 
     def _sizes(self, length: int) -> tuple[int, int]:
-        """Budget and block size for `length` masks. The default block gives every block at least one forward pass."""
+        """Return budget and block for `length` masks. The default block leaves every block a forward pass."""
         schedule = Schedule.plan(length)
         budget = 4 * schedule.steps + 16 * schedule.blocks if self.budget is None else self.budget
         return budget, min(max(64, -(-length // budget)), length) if self.block is None else self.block

@@ -49,11 +49,11 @@ class Guided(Wrapper):
 
     def _both(self, cache: CacheView) -> CacheView:
         """Place i as places 2i and 2i + 1."""
-        places = torch.cat([2 * cache.places, 2 * cache.places + 1])
-        rows = torch.arange(len(cache.snapshot), device=places.device)
+        entries = torch.cat([2 * cache.entries, 2 * cache.entries + 1])
+        rows = torch.arange(len(cache.snapshot), device=entries.device)
         snapshot = self._doubled(cache.snapshot).rows(torch.stack([rows, rows + len(rows)], dim=1).flatten())
         window = torch.cat([cache.window, cache.window])
-        return replace(cache, snapshot=snapshot, places=places, window=window, scale=2)
+        return replace(cache, snapshot=snapshot, entries=entries, window=window, scale=2)
 
 
 class Suppressed(Wrapper):
@@ -119,7 +119,7 @@ class EarlyEnd(Wrapper):
         live, shape = (~ended).nonzero()[:, 0], (0, at.shape[1])
         beliefs = Beliefs(lambda places: places, shape, self.vocab, self.mask_id, self.device)
         if len(live):
-            beliefs = self.inner(canvas.rows(live), at[live], cache and cache.some(live.tolist()))
+            beliefs = self.inner(canvas.rows(live), at[live], cache and cache.take_listed(live.tolist()))
         return beliefs.among(live, len(canvas), int(self.eos[0]), self.dtype)
 
     def _after_eos(self, canvas: Canvas) -> Bool[Tensor, " row"]:

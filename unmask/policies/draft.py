@@ -26,6 +26,13 @@ class Draft:
     def masked(self) -> AtBool:
         return self.rows.masked(self.at)
 
+    @property
+    def fillable(self) -> AtBool:
+        """True for masks that are named for the first time: a short block repeats its last column (`Rows.advance`)."""
+        masked = self.masked
+        masked[:, 1:] &= self.at[:, 1:] != self.at[:, :-1]
+        return masked
+
     def masked_among(self, count: int) -> AtBool:
         """Masked, and one of the first `count` positions of the draft."""
         return self.masked.index_fill(1, torch.arange(count, self.at.shape[1], device=self.at.device), False)

@@ -45,8 +45,8 @@ class Likelihood(ABC):
         first = [s.start if isinstance(s, slice) else s[0] for s, *_ in self.groups(current) if s != NOTHING]
         return min(first, default=current.start)
 
-    def forwards(self, current: slice) -> int:
-        """Rows asked of the network to score one text."""
+    def forward_passes(self, current: slice) -> int:
+        """Return the forward passes that the score of one text takes."""
         return sum(group.slots != NOTHING for group in self.groups(current))
 
 

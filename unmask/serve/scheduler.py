@@ -100,7 +100,7 @@ class Shared(Wrapper):
         live = (~torch.isin(canvas.problem, left)).nonzero()[:, 0]
         beliefs = Beliefs(lambda places: places, (0, at.shape[1]), self.vocab, self.mask_id, self.device)
         if len(live):
-            beliefs = self._whole(canvas.rows(live), at[live], cache and cache.some(live.tolist()))
+            beliefs = self._whole(canvas.rows(live), at[live], cache and cache.take_listed(live.tolist()))
         return beliefs.among(live, len(canvas), int(self.mask_id == 0), self.dtype)
 
     def _whole(self, canvas: Canvas, at: Columns, cache: CacheView | None) -> Beliefs:

@@ -103,9 +103,10 @@ class Cached(Wrapper):
         place = torch.searchsorted(cache.window, at.contiguous()).clamp_(max=cache.window.shape[1] - 1)
         if self.device.type == "cpu" and not torch.equal(cache.window.gather(1, place), at):
             raise UnmaskError("the model was asked about a column whose keys and values are kept: name a wider span")
-        if cache.memory.content is None:
-            cache.memory.content = Store(self.network)
-        hidden, computed = cache.memory.content.read(canvas, cache)
+        stale = cache.store.stale(cache)
+        if cache.store.content is None:
+            cache.store.content = Store(self.network)
+        hidden, computed = cache.store.content.read(canvas, cache, stale)
         return self.network.beliefs(take(hidden, place), computed)
 
     def _window(self, canvas: Canvas, columns: Columns) -> Int[Tensor, "row window"]:
@@ -138,14 +139,14 @@ class Store:
         self.network = network
         self.shelves: dict[int, Shelf] = {}  # by width: one on a GPU
 
-    def read(self, canvas: Canvas, cache: CacheView) -> tuple[Tensor, PerRow]:
+    def read(self, canvas: Canvas, cache: CacheView, stale: bool) -> tuple[Tensor, PerRow]:
         """Hidden states of the windows (row, at, width), and how many positions were computed for each row."""
-        filled = self._fill(cache) if cache.memory.stale else {}
+        filled = self._fill(cache) if stale else {}
         parts = [(bucket, *self._read(bucket, cache, filled)) for bucket in buckets(canvas)]
         if len(parts) == 1:
             return parts[0][1:]
         hidden = parts[0][1].new_empty(len(canvas), *parts[0][1].shape[1:])
-        computed = torch.zeros_like(cache.places)
+        computed = torch.zeros_like(cache.entries)
         for bucket, part, count in parts:
             hidden[bucket.rows], computed[bucket.rows] = part, count
         return hidden, computed
@@ -155,16 +156,15 @@ class Store:
 
     def _fill(self, cache: CacheView) -> dict[int, Filled]:
         """The full forwards of the question's stale places, by width. Looking for them waits for the device."""
-        memory, filled = cache.memory, {}
-        new = sorted({row for row in cache.places.tolist() if row // cache.scale in memory.stale})
+        has, wanted, filled = cache.store.filled, cache.stamps, {}
+        new = sorted({row for row in cache.entries.tolist() if has.get(e := row // cache.scale) != wanted[e]})
         if not new:
             return {}
-        memory.stale -= {row // cache.scale for row in new}
-        memory.fills += 1
-        rows = torch.tensor(new, device=cache.places.device)
+        cache.store.fill(cache, {row // cache.scale for row in new})
+        rows = torch.tensor(new, device=cache.entries.device)
         for bucket in buckets(cache.snapshot.rows(rows)):
             shelf = self.shelves.setdefault(bucket.width, Shelf(self.network))
-            shelf.grow(memory.places * cache.scale, bucket)
+            shelf.grow(len(cache.stamps) * cache.scale, bucket)
             filled[bucket.width] = shelf.fill(rows[bucket.rows], bucket)
         return filled
 
@@ -204,7 +204,7 @@ class Shelf:
         return Filled(rows, torch.cat(hidden))
 
     def read(self, bucket: Bucket, cache: CacheView, filled: Filled | None) -> tuple[Tensor, PerRow]:
-        rows, window = cache.places[bucket.rows], cache.window[bucket.rows]
+        rows, window = cache.entries[bucket.rows], cache.window[bucket.rows]
         columns = window + bucket.extra
         anew = 1 + (window[:, 1:] != window[:, :-1]).sum(1)
         self._check(bucket, rows, columns)
@@ -235,7 +235,7 @@ class Shelf:
         real = every >= bucket.pad[:, None] if bucket.masked else None
         window = Window(bucket.tokens.gather(1, columns), columns - bucket.pad[:, None], columns, real)
         if steady and self.network.graphs.fit(window):
-            version = (cache.memory.number, cache.memory.fills, bucket.width, cache.version)
+            version = (cache.generation, cache.store.fills, bucket.width, cache.version)
             return self.network.graphs(self.kv, rows, window, version)
         size = max(1, CHUNK // columns.shape[1])
         parts = torch.arange(len(rows), device=rows.device).split(size)
