@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import unmask
-from tests.experiments.test_docs import DOCS
 from tools.pictures import QUESTION, SCORERS, TEXTS
 from unmask.core import decoder
 from unmask.experiments.archive import read_packed
@@ -13,6 +14,8 @@ from unmask.experiments.frontier import ABLATION, EXPERIMENT, SEARCH
 from unmask.experiments.results import Evidence
 from unmask.experiments.setup import PUBLISHED, TINY, Setup
 from unmask.report.statistics import holm
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("setup", [TINY, PUBLISHED], ids=["tiny", "llada"])
@@ -34,31 +37,6 @@ def test_every_cell_fits_its_length_and_budgets_are_shares_of_the_papers_search(
 @pytest.fixture(scope="module")
 def evidence() -> Evidence:
     return read_packed(DOCS / "data" / "results" / "frontier.jsonl.gz")
-
-
-@pytest.mark.slow  # 265,000 records
-def test_what_the_page_says_of_test_problems_is_in_the_records(evidence: Evidence):
-    page = " ".join((DOCS / "search.md").read_text("utf-8").split())
-    sentences = {
-        SEARCH: "it has {} % right with {} rows per problem",
-        "ots": "Order-Token Search has {} % with {} rows",
-        "low-confidence": "low-confidence remasking {} % with {}",
-        "no-deviations": "| the first path alone, no second choices | {} | {} |",
-        "score-path": "judged by log p at writing | {} | {} |",
-        "score-block": "judged by the paper's block score | {} | {} |",
-        "score-two": "judged by one pair of combs | {} | {} |",
-        "few-choices": "at least 0.3 as likely | {} | {} |",
-        "careless": "`sure=0.9` | {} | {} |",
-        "short-blocks": "| blocks of 32 instead of 64 | {} | {} |",
-    }
-    for method, sentence in sentences.items():
-        average, rows = evidence.average(method), evidence.mean_cost(method, "forward_passes")
-        assert average.value is not None
-        assert average.n == 5000
-        assert sentence.format(f"{100 * average.value:.1f}", f"{rows:.0f}") in page
-    (countdown,) = evidence.results("Countdown", SEARCH).values()
-    assert f"{countdown.cost['forward_passes']:.0f} on Countdown" in page
-    assert f"({evidence.mean_cost('ots', 'computed'):.0f} of them computed" in page
 
 
 @pytest.mark.slow

@@ -18,7 +18,6 @@ from unmask.report.search_tree import read_tree
 from unmask.report.tree_drawing import describe, tree_image
 from unmask.runs.trace import Trace
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "searches.md"
 SEARCHES = ("ots(beams=3, block=3, temperature=1)", "ots(beams=2, block=3, interval=1, temperature=1)")
 
 
@@ -114,26 +113,6 @@ def test_a_text_in_a_trace_cannot_steer_a_terminal():
     words = dict.fromkeys(trace.end["words"], "\x1b[2J")
     hostile = Trace({**trace.header, "prompt": "\x1b]0;x"}, trace.steps, {**trace.end, "words": words})
     assert "\x1b" not in describe(read_tree(hostile))
-
-
-def test_the_commands_of_the_page_run(monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path):
-    monkeypatch.chdir(tmp_path)
-    for line in re.findall(r"^(unmask .*)$", PAGE.read_text("utf-8"), re.MULTILINE):
-        monkeypatch.setattr(sys, "argv", shlex.split(line))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 0, (line, capsys.readouterr().err)
-    assert (tmp_path / "tree.svg").read_bytes().startswith(b"<?xml")
-    shown = capsys.readouterr().out
-    assert "├●" in shown or "└●" in shown
-    assert len(json.loads(shown.splitlines()[-1])["searches"]) == 2
-
-
-def test_the_python_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    exec(block, {})
-    assert (tmp_path / "quality.svg").exists()
 
 
 @pytest.mark.parametrize(
