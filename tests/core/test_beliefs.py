@@ -123,7 +123,7 @@ def test_chunks_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch):
 def test_logits_that_are_not_numbers_are_refused(name: str, bad: float):
     logits = random_logits(3, 4, 50)
     logits[1, 2, 6] = bad
-    with pytest.raises(UnmaskError, match="the model gave logits that are not numbers: check its weights and dtype"):
+    with pytest.raises(UnmaskError, match="logits that are not numbers"):
         READERS[name](believe(logits, 5))
 
 

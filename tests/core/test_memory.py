@@ -18,14 +18,15 @@ PROGRAM = """
     class Head:
         '''Hidden states that depend on what is visible, and LLaDA's head over them.'''
         mask_id, context, device, dtype = 126_336, 4096, torch.device("cpu"), torch.float32
-        refresh = None
+        refresh = block_size = None
+        vocab = VOCAB
 
         def __init__(self):
             made = torch.Generator().manual_seed(0)
             self.embed = torch.randn(VOCAB, WIDTH, generator=made)
             self.head = torch.randn(WIDTH, VOCAB, generator=made)
 
-        def __call__(self, canvas, at, kept=None):
+        def __call__(self, canvas, at, cache=None):
             hidden = self.embed[canvas.tokens].cumsum(1).tanh()
             hidden = hidden.gather(1, at[:, :, None].expand(-1, -1, WIDTH)).flatten(0, 1)
             return Beliefs(lambda places: hidden[places] @ self.head, tuple(at.shape), VOCAB, self.mask_id, self.device)

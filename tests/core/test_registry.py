@@ -142,7 +142,7 @@ def test_specs_that_do_not_read_are_refused(spec: str, sentence: str):
 def test_two_things_cannot_share_a_name():
     fresh: Registry[object] = Registry("thing")
     fresh("one", "uno")(Bare)
-    with pytest.raises(UnmaskError, match="two things want the name 'uno'"):
+    with pytest.raises(UnmaskError, match="thing name 'uno' is already registered"):
         fresh("uno")(Thing)
 
 

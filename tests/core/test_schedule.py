@@ -81,10 +81,10 @@ def test_defaults_are_blocks_of_32_and_half_as_many_steps_as_masks():
 @pytest.mark.parametrize(
     ("sizes", "sentence"),
     [
-        ((8, 0, None), "block=0 does not fit: choose 1 to 8, the number of masks"),
-        ((8, 9, None), "block=9 does not fit: choose 1 to 8, the number of masks"),
-        ((8, 4, 1), "steps=1 does not fit 2 blocks of 4 over 8 masks: choose 2 to 8"),
-        ((8, 4, 9), "steps=9 does not fit 2 blocks of 4 over 8 masks: choose 2 to 8"),
+        ((8, 0, None), "block must be between 1 and 8, the number of masks, got 0"),
+        ((8, 9, None), "block must be between 1 and 8, the number of masks, got 9"),
+        ((8, 4, 1), "steps must be between 2 and 8 for blocks of 4 over 8 masks, got 1"),
+        ((8, 4, 9), "steps must be between 2 and 8 for blocks of 4 over 8 masks, got 9"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(sizes: tuple[int, int | None, int | None], sentence: str):

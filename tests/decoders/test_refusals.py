@@ -44,23 +44,23 @@ def blank(denoiser: Denoiser, prompts: list[list[int]], length: int) -> Canvas:
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("ots(beams=0)", "beams=0 does not work: choose 1 or more"),
-        ("ots(beams=-1)", "beams=-1 does not work: choose 1 or more"),
-        ("ots(samples=0)", "samples=0 does not work: choose 1 or more"),
-        ("ots(interval=0)", "interval=0 does not work: choose 1 or more"),
-        ("ots(temperature=-0.1)", "temperature=-0.1 does not work: choose 0 or more"),
-        ("ots(temperature=nan)", "temperature=nan does not work: choose 0 or more"),
-        ("low-confidence(temperature=-1)", "temperature=-1.0 does not work: choose 0 or more"),
-        ("random(temperature=inf)", "temperature=inf does not work: choose 0 or more"),
-        ("threshold(sure=1.5)", "sure=1.5 is not a probability: choose 0 to 1"),
-        ("adaptive(sure=-1)", "sure=-1.0 is not a probability: choose 0 to 1"),
+        ("ots(beams=0)", "beams must be at least 1, got 0"),
+        ("ots(beams=-1)", "beams must be at least 1, got -1"),
+        ("ots(samples=0)", "samples must be at least 1, got 0"),
+        ("ots(interval=0)", "interval must be at least 1, got 0"),
+        ("ots(temperature=-0.1)", "temperature must be at least 0, got -0.1"),
+        ("ots(temperature=nan)", "temperature must be at least 0, got nan"),
+        ("low-confidence(temperature=-1)", "temperature must be at least 0, got -1.0"),
+        ("random(temperature=inf)", "temperature must be finite, got inf"),
+        ("threshold(sure=1.5)", "sure must be between 0 and 1, got 1.5"),
+        ("adaptive(sure=-1)", "sure must be between 0 and 1, got -1.0"),
         ("adaptive(rule=entropie)", "adaptive(rule=…) cannot be 'entropie': did you mean 'entropy'?"),
-        ("adaptive(rule=factor, factor=-1)", "factor=-1.0 does not work: choose 0 or more"),
-        ("adaptive(rule=entropy, budget=nan)", "budget=nan does not work: choose 0 or more"),
-        ("adaptive(temperature=-1)", "temperature=-1.0 does not work: choose 0 or more"),
+        ("adaptive(rule=factor, factor=-1)", "factor must be at least 0, got -1.0"),
+        ("adaptive(rule=entropy, budget=nan)", "budget must be at least 0, got nan"),
+        ("adaptive(temperature=-1)", "temperature must be at least 0, got -1.0"),
         ("ots(likelihood=blocks)", "unknown likelihood 'blocks': did you mean 'block'?"),
-        ("ots(likelihood=interleaved(combs=0))", "combs=0 does not work: choose 1 or more"),
-        ("ots(likelihood=leave-out(group=0))", "group=0 does not work: choose 1 or more"),
+        ("ots(likelihood=interleaved(combs=0))", "combs must be at least 1, got 0"),
+        ("ots(likelihood=leave-out(group=0))", "group must be at least 1, got 0"),
         (
             "ots(likelihood=interleaved(comb=2))",
             "likelihood 'interleaved' has no setting 'comb': did you mean 'combs'?",
@@ -73,23 +73,23 @@ def blank(denoiser: Denoiser, prompts: list[list[int]], length: int) -> Canvas:
 def test_settings_that_cannot_work_are_refused(spec: str, sentence: str):
     with pytest.raises(UnmaskError) as refusal:
         decoder.make(spec)
-    assert str(refusal.value) == sentence
+    assert sentence in str(refusal.value)
 
 
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("ots(block=9)", "block=9 does not fit: choose 1 to 8, the number of masks"),
-        ("low-confidence(block=0)", "block=0 does not fit: choose 1 to 8, the number of masks"),
-        ("ots(block=3, steps=2)", "steps=2 does not fit 3 blocks of 3 over 8 masks: choose 3 to 8"),
-        ("margin(block=4, steps=9)", "steps=9 does not fit 2 blocks of 4 over 8 masks: choose 2 to 8"),
-        ("threshold(block=9)", "block=9 does not fit: choose 1 to 8, the number of masks"),
+        ("ots(block=9)", "block must be between 1 and 8, the number of masks, got 9"),
+        ("low-confidence(block=0)", "block must be between 1 and 8, the number of masks, got 0"),
+        ("ots(block=3, steps=2)", "steps must be between 3 and 8 for blocks of 3 over 8 masks, got 2"),
+        ("margin(block=4, steps=9)", "steps must be between 2 and 8 for blocks of 4 over 8 masks, got 9"),
+        ("threshold(block=9)", "block must be between 1 and 8, the number of masks, got 9"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(spec: str, sentence: str, chain: Denoiser):
     with pytest.raises(UnmaskError) as refusal:
         decode(decoder.make(spec), chain, blank(chain, [[1]], 8))
-    assert str(refusal.value) == sentence
+    assert sentence in str(refusal.value)
 
 
 def test_prompt_and_length_over_the_context_are_refused(chain: Denoiser):
@@ -97,7 +97,7 @@ def test_prompt_and_length_over_the_context_are_refused(chain: Denoiser):
     with pytest.raises(UnmaskError) as refusal:
         decode(decoder.make("low-confidence"), chain, blank(chain, [[1], [1] * 9], 8))
     sentence = "prompt and answer need 17 positions, the model takes 16: shorten the length by 1 or the prompt"
-    assert str(refusal.value) == sentence
+    assert sentence in str(refusal.value)
 
 
 def test_an_empty_batch_is_refused(chain: Denoiser):

@@ -24,7 +24,11 @@ INNERS = [
 @pytest.mark.parametrize("inner", INNERS)
 def test_repeating_equals_choosing_by_hand_over_seeded_runs(inner: str, choice: str):
     model = unmask.load("toy-transformer(letters=3, seed=2)", dtype="float64")
-    spec = f"best-of(n=4, inner={inner})" if choice == "score" else f"vote(n=4, choice={choice}, inner={inner})"
+    spec = (
+        f"best-of(n=4, inner={inner})"
+        if choice == "score"
+        else f"vote(n=4, weighted={choice == 'weighted'}, inner={inner})"
+    )
     prompts = ["ab", "a"]
     outputs = unmask.generate(model, prompts, decoder=spec, length=6, seed=7)
     for prompt, output in zip(prompts, outputs, strict=True):
@@ -98,14 +102,14 @@ def test_a_key_says_what_votes_compare():
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("vote(n=0)", "n=0 does not work"),
-        ("vote(choice=majorty)", "did you mean 'majority'"),
+        ("vote(n=0)", "n must be at least 1, got 0"),
+        ("vote(weighted=majority)", "takes true or false"),
         ("vote(inner=vote)", "must choose by score"),
         ("vote(inner=low-confidance)", "did you mean 'low-confidence'"),
         ("best-of(likelihood=interleavd)", "did you mean 'interleaved'"),
         ("best-of(n=two)", "takes a whole number"),
         ("order-search(score=visble)", "did you mean 'visible'"),
-        ("token-search(beams=0)", "beams=0 does not work"),
+        ("token-search(beams=0)", "beams must be at least 1, got 0"),
     ],
 )
 def test_wrong_settings_are_refused(spec: str, sentence: str):

@@ -137,28 +137,28 @@ def test_a_vote_weighs_by_its_likelihood_and_temperature():
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("random-masks(ratio=0)", "ratio=0.0 does not work: choose more than 0 and at most 1"),
-        ("random-masks(n=0)", "n=0 does not work: choose 1 or more"),
+        ("random-masks(ratio=0)", "ratio must be greater than 0, got 0.0"),
+        ("random-masks(n=0)", "n must be at least 1, got 0"),
         (
             "sum(first=all-blocks)",
-            "sum(first=all-blocks) does not work: it scores earlier blocks anew, others do not",
+            "first must not be all-blocks",
         ),
     ],
 )
 def test_wrong_settings_are_refused(spec: str, sentence: str):
     with pytest.raises(UnmaskError) as refusal:
         likelihood.make(spec)
-    assert str(refusal.value) == sentence
+    assert sentence in str(refusal.value)
 
 
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("vote(temperature=0)", "temperature=0.0 does not work: choose more than 0"),
-        ("ots(draws=0)", "draws=0 does not work: choose 1 or more"),
+        ("vote(temperature=0)", "temperature must be greater than 0, got 0.0"),
+        ("ots(draws=0)", "draws must be at least 1, got 0"),
     ],
 )
 def test_wrong_options_are_refused(spec: str, sentence: str):
     with pytest.raises(UnmaskError) as refusal:
         decoder.make(spec)
-    assert str(refusal.value) == sentence
+    assert sentence in str(refusal.value)

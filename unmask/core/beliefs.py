@@ -1,4 +1,4 @@
-"""What a model thinks at the asked positions, read in chunks: no (row, pos, vocab) tensor is ever stored."""
+"""The model's logits at the asked positions, read in chunks: no (row, pos, vocab) tensor is ever stored."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from unmask.core.shapes import AtFloat, AtTokens, Float, Int, PerRow
 from unmask.errors import UnmaskError
 
 CHUNK = 2**24  # logits held at a time: 64 MiB in float32, twice that for the float64 masses of a draw
-CPU_CHUNK = 2**21  # above 32 MiB malloc gives memory back and faults it in again: a draw then takes three times as long
+CPU_CHUNK = 2**21  # malloc returns larger allocations to the system and faults them in again, which is slow
 GROUP = 512  # ids whose masses are summed first, so that a draw scans vocab/512 + 512 numbers
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """`read` gives the logits of flat places (row · at + i). MASK is never a candidate."""
+    """Logits at columns of each row; `read` gives those of flat places (row · at + i).
+
+    The mask token is never a candidate.
+    """
 
     read: Callable[[Int[Tensor, " n"]], Float[Tensor, "n vocab"]]
     shape: tuple[int, int]  # (row, at)
     vocab: int
     mask_id: int
     device: torch.device
-    computed: PerRow | None = None  # positions computed for each row; all of them where nothing is said
+    computed: PerRow | None = None  # positions computed for each row; None: all of them
 
     def logits(self, places: Int[Tensor, " n"]) -> Float[Tensor, "n vocab"]:
         logits = self.read(places)
@@ -35,7 +38,7 @@ class Beliefs:
         return logits
 
     def rows(self, index: PerRow) -> Beliefs:
-        """Beliefs of rows that are copies: row i of the result believes what row index[i] does."""
+        """Return the beliefs of copies of rows: row i of the result has those of row index[i]."""
         width = self.shape[1]
 
         def read(places: Tensor) -> Tensor:
@@ -44,7 +47,7 @@ class Beliefs:
         return replace(self, read=read, shape=(len(index), width), computed=None)
 
     def among(self, index: PerRow, rows: int, token: int, dtype: torch.dtype) -> Beliefs:
-        """Beliefs of more rows: row index[i] believes what row i does, all others are certain of a token."""
+        """Return the beliefs of more rows: row index[i] has those of row i, all others are certain of a token."""
         width = self.shape[1]
         own = torch.full((rows,), -1, device=self.device)
         own[index] = torch.arange(len(index), device=self.device)
@@ -63,7 +66,7 @@ class Beliefs:
         return replace(self, read=read, shape=(rows, width), computed=computed)
 
     def at(self, place: PerRow) -> Beliefs:
-        """Beliefs at one asked position of each row."""
+        """Return the beliefs at one asked position of each row."""
         width = self.shape[1]
         return replace(self, read=lambda rows: self.read(rows * width + place[rows]), shape=(self.shape[0], 1))
 
@@ -76,7 +79,7 @@ class Beliefs:
     def draw(
         self, uniform: Float[Tensor, "row at draw"], temperature: float
     ) -> tuple[Int[Tensor, "row at draw"], Float[Tensor, "row at draw"]]:
-        """Tokens of softmax(logits / temperature) by inverse CDF, with their *untempered* log p."""
+        """Draw tokens of softmax(logits / temperature) by inverse CDF; return them with their *untempered* log p."""
         flat = uniform.flatten(0, 1)
         wide = flat.shape[1] * GROUP  # numbers a draw scans at each place
         token, logp = self._pass(lambda logits, places: _draw(logits, flat[places], temperature), wide)
@@ -96,7 +99,7 @@ class Beliefs:
         return self._pass(_entropy)[0]
 
     def top(self, count: int) -> tuple[Int[Tensor, "row at top"], Float[Tensor, "row at top"]]:
-        """The likeliest tokens with their log p, best first; ties go to the lowest id."""
+        """Return the likeliest tokens with their log p, best first; ties go to the lowest id."""
         token, logp = self._pass(lambda logits, _: _top(logits, count))
         return token, logp
 
@@ -152,13 +155,13 @@ def _draw(logits: Tensor, uniform: Float[Tensor, "n draw"], temperature: float) 
 
 
 def masses(logits: Float[Tensor, "n vocab"], temperature: float) -> Float[Tensor, "n vocab"]:
-    """softmax(logits / temperature) up to a factor, in float64."""
+    """Return softmax(logits / temperature) up to a factor, in float64."""
     mass = logits.to(torch.float64, copy=True)  # and then in place: this is the largest tensor of a draw
     return mass.sub_(mass.amax(1, keepdim=True)).div_(temperature).exp_()
 
 
 def invert(mass: Float[Tensor, "n vocab"], uniform: Float[Tensor, "n draw"]) -> Int[Tensor, "n draw"]:
-    """The first id whose cumulative mass exceeds uniform · total, found in two levels."""
+    """Return the first id whose cumulative mass exceeds uniform · total, found in two levels."""
     size = min(GROUP, mass.shape[1])
     short = -mass.shape[1] % size
     groups = (torch.nn.functional.pad(mass, (0, short)) if short else mass).unflatten(1, (-1, size))

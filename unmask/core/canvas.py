@@ -16,16 +16,16 @@ BY_ROW = ("tokens", "order", "logp", "pad", "problem")
 
 @dataclass(frozen=True)
 class Canvas:
-    """Immutable. A row is one hypothesis of one problem; prompts are left-padded so that answers line up."""
+    """The tokens of a batch. A row is a hypothesis of a problem; prompts are left-padded so that answers line up."""
 
     tokens: Tokens
     order: Tokens  # the step that wrote each position; 0 where it was given or is still masked
     logp: Float[Tensor, "row pos"]  # log p of each token when it was written; 0 where nothing was
     pad: PerRow  # columns on the left that do not exist for this row
-    problem: PerRow  # which problem of the batch each row belongs to
+    problem: PerRow  # the problem of the batch that each row belongs to
     start: int  # column at which answers begin
     mask_id: int
-    ragged: bool  # whether any row may be padded; known without asking the device
+    ragged: bool  # True if some row may be padded; known without asking the device
 
     @classmethod
     def blank(
@@ -38,7 +38,7 @@ class Canvas:
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> Canvas:
-        """One row per prompt, followed by `length` masks. Masks inside prompts need `infill`."""
+        """Make a row per prompt, followed by `length` masks. Masks inside prompts need `infill`."""
         for prompt in prompts:
             _check_prompt(prompt, length, mask_id, infill)
         start = max((len(prompt) for prompt in prompts), default=0)
@@ -57,7 +57,7 @@ class Canvas:
         return len(self.tokens)
 
     def cpu(self) -> Canvas:
-        """On the host, so that its rows can be read without asking the device about each of them."""
+        """Copy to the host, so that rows can be read without asking the device about each of them."""
         moved = {name: value.cpu() for name, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, **moved)
 
@@ -100,12 +100,12 @@ class Canvas:
         return self.at(at) == self.mask_id
 
     def open(self, at: Columns, count: int) -> Int[Tensor, "row open"]:
-        """The first `count` masked ones of each row's columns; a row that has fewer is given others after them."""
+        """Return the first `count` masked columns of each row; a row that has fewer gets written ones after them."""
         written = (~self.masked_at(at)).byte()
         return at.gather(1, written.sort(dim=1, stable=True).indices[:, :count])
 
     def sum_logp(self, at: Columns) -> Score:
-        """Of what was written at these columns. A sum over the whole row would round by how much padding it has."""
+        """Sum the log p of what was written at these columns. A sum over the whole row would depend on its padding."""
         return self.logp.gather(1, at).sum(1)
 
     def write(self, at: Columns, tokens: AtTokens, where: AtBool, step: Steps, logp: AtFloat) -> Canvas:
@@ -128,7 +128,7 @@ class Canvas:
         )
 
     def rows(self, index: Int[Tensor, " new"]) -> Canvas:
-        """Fork, prune or reorder: row i of the result is row index[i] of this canvas."""
+        """Select rows to fork, prune or reorder: row i of the result is row index[i] of this canvas."""
         return replace(
             self,
             tokens=self.tokens[index],
@@ -139,11 +139,11 @@ class Canvas:
         )
 
     def put(self, index: Int[Tensor, " some"], rows: Canvas) -> Canvas:
-        """These rows instead of those that the index names."""
+        """Replace the rows that the index names."""
         return replace(self, **{name: getattr(self, name).index_copy(0, index, getattr(rows, name)) for name in BY_ROW})
 
     def joined(self, rows: Canvas) -> Canvas:
-        """These rows, and others of the same batch after them."""
+        """Append rows of the same batch."""
         return replace(self, **{name: torch.cat([getattr(self, name), getattr(rows, name)]) for name in BY_ROW})
 
 

@@ -1,4 +1,4 @@
-"""A decoder is an algorithm: its fields are settings, and calling it yields frames."""
+"""The contract of decoders, and the frames they yield."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Branch:
     """The candidates of one search step, by problem, then parent, then draw."""
 
     canvas: Canvas  # each candidate after its writes
-    completion: Int[Tensor, "row pos"]  # the full draw it was scored in
-    parent: PerRow  # its row in the frame before
-    draw: PerRow  # which of its parent's children it is
+    completion: Int[Tensor, "row pos"]  # the full completion it was scored in
+    parent: PerRow  # its row in the previous frame
+    draw: PerRow  # its number among its parent's children
     score: Score
     blocks: Float[Tensor, "row block"]  # the score of each block; 0 for those not reached
-    kept: Bool[Tensor, " row"]
+    kept: Bool[Tensor, " row"]  # True for candidates that survive
 
     @property
     def survivors(self) -> PerRow:
-        """For each row of the frame, the candidate it is: problem by problem, best first, ties as they were drawn."""
+        """The candidate that each row of the frame is: problem by problem, best first, ties as they were drawn."""
         kept = self.kept.nonzero()[:, 0]
         kept = kept[self.score[kept].sort(descending=True, stable=True).indices]
         return kept[self.canvas.problem[kept].sort(stable=True).indices]
@@ -43,19 +43,17 @@ class Frame:
     """The rows after a step. The last frame's rows are the results."""
 
     canvas: Canvas
-    score: Score  # of each row: a search's total, or the sum of log p along a single path
+    score: Score  # each row's score: a search's total, or the sum of log p along a single path
     step: int
     branch: Branch | None = None
     group: PerRow | None = None  # rows of one group compete; None: those of one problem
-    parent: PerRow | None = None  # of each row, the row of the frame before that it was made from; None: the same row
-    forward_passes: Int[Tensor, " problem"] | None = (
-        None  # rows asked of the network so far, by problem; the driver counts them
-    )
-    exchanges: tuple[Exchange, ...] = ()  # what was asked since the frame before, where a trace is kept
-    ended: Frame | None = None  # the final rows of problems that end here while others go on; a wrapper drops it
+    parent: PerRow | None = None  # the row of the previous frame that each row was made from; None: the same row
+    forward_passes: Int[Tensor, " problem"] | None = None  # forward passes so far, by problem; counted by the session
+    exchanges: tuple[Exchange, ...] = ()  # model calls since the previous frame, where a trace is kept
+    ended: Frame | None = None  # final rows of problems that end here while others continue
 
     def rows(self, index: Int[Tensor, " some"]) -> Frame:
-        """Some of its rows, and nothing of how they came about."""
+        """Return some of its rows, without how they came about."""
         group = None if self.group is None else self.group[index]
         return Frame(self.canvas.rows(index), self.score[index], self.step, group=group)
 

@@ -1,4 +1,4 @@
-"""The interface to which every network is adapted before a decoder sees it. What decoding cost, counted where the network is called. What a decoder asked between two frames and was told, for whoever shows its drafts."""
+"""The interface of every model, and the wrappers that count its work and record its calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Denoiser(Protocol):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the log-probabilities: float32, or float64 where the network computes in it."""
+        """The dtype of log-probabilities: float32, or float64 where the network computes in it."""
         ...
 
     @property
@@ -45,16 +45,16 @@ class Denoiser(Protocol):
 
     @property
     def refresh(self) -> int | None:
-        """Steps for which what it keeps of a row is good; None where it keeps nothing."""
+        """The number of steps for which cached keys and values are used; None without a cache."""
         ...
 
     def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
-        """Beliefs at the columns `at` of each row. A model without a cache ignores `kept`."""
+        """Return the beliefs at the columns `at` of each row. A model without a cache ignores `cache`."""
         ...
 
 
 class Wrapper:
-    """A denoiser around another one, with the same properties."""
+    """A denoiser around another one, with the same properties. The base of everything that adds to a model."""
 
     def __init__(self, inner: Denoiser):
         self.inner = inner
@@ -88,33 +88,33 @@ class Wrapper:
         return self.inner.block_size
 
 
-FEW = 8  # rows up to which a step with a cache takes as long as one row: the weights have to be read either way
+FEW = 8  # up to so many rows a cached step takes as long as one row: the weights have to be read either way
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one problem, except `calls`, `batch_seconds` and `memory`, which its batch shares."""
+    """The cost of one problem, except `calls`, `batch_seconds` and `memory`, which its batch shares."""
 
-    calls: int  # of the network
-    forward_passes: int  # asked for: the paper's NFE divided by L
-    computed: int  # computed: identical rows of one problem are computed once
-    positions: int  # of the distinct rows, without padding
-    seconds: float  # its share of those of the batch
+    calls: int  # calls of the network
+    forward_passes: int  # sequences passed through the network: the paper's NFE divided by L
+    computed: int  # forward passes computed: identical ones of a problem are computed once
+    positions: int  # positions computed, without padding
+    seconds: float  # its share of the batch's seconds
     memory: int  # peak bytes allocated on the device; 0 where the device does not report it
-    batch_seconds: float = 0.0  # from the beginning of the batch to its end
+    batch_seconds: float = 0.0  # seconds of the whole batch
 
 
 class Meter(Wrapper):
     """Counts a denoiser's work by problem, and computes identical rows of one problem once.
 
-    On a CPU every call looks for equal rows. Elsewhere looking waits for the device: it is done when rows enter a
-    block, when they have forked since, and for as long as it finds some, since rows part at their own draws. A few rows
-    with a cache take the time of one, and are left alone.
+    On a CPU every call looks for equal rows. Elsewhere looking waits for the device, so it is done when rows enter a
+    block, after a fork, and for as long as it finds some, since rows differ after their own draws. A few rows with a
+    cache take the time of one and are not compared.
     """
 
     def __init__(self, inner: Denoiser, problems: int):
         super().__init__(inner)
-        # (rows, distinct, positions) by problem: on the device, so that counting never waits for it
+        # (asked, computed, positions) by problem, on the device so that counting never waits for it
         self.counts = torch.zeros(3, problems, dtype=torch.long, device=inner.device)
         self.calls = 0
         self._repeats = 0, False  # a generation of the cache, and whether equal rows were found in it last time
@@ -153,7 +153,7 @@ class Meter(Wrapper):
 
 
 def reads_freely(device: torch.device) -> bool:
-    """Whether reading a tensor on the host waits for nothing."""
+    """Return whether the host can read tensors without waiting for the device."""
     return device.type == "cpu"
 
 
@@ -164,7 +164,7 @@ class Exchange(NamedTuple):
 
 
 class Listener(Wrapper):
-    """Remembers what is asked until it is taken."""
+    """Records the calls of a model until they are taken."""
 
     exchanges: tuple[Exchange, ...] = ()
 

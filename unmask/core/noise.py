@@ -31,7 +31,7 @@ _GAMMA, _FIRST, _SECOND = map(_signed, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 
 
 
 def _shift(word: Tensor, bits: int) -> Tensor:
-    """Unsigned right shift; torch's own keeps the sign."""
+    """Shift right without sign; torch's own operator keeps the sign."""
     return (word >> bits) & ((1 << (64 - bits)) - 1)
 
 
@@ -43,7 +43,7 @@ def mix(word: Tensor, more: Tensor | int) -> Tensor:
 
 
 def reseed(seed: int, sample: int) -> int:
-    """The seed of the n-th independent sample under a seed; sample 0 is the seed itself."""
+    """Return the seed of the n-th independent sample under a seed; sample 0 has the seed itself."""
     if sample == 0:
         return seed
     return int(_resown(torch.tensor(_signed(seed % (1 << 64))), torch.tensor(sample)))
@@ -63,7 +63,7 @@ class Noise:
 
     @classmethod
     def of(cls, canvas: Canvas, seed: int | Sequence[int]) -> Noise:
-        """With one seed for all rows, or one for each."""
+        """Make the noise of a canvas, with one seed for all rows or one for each."""
         tokens, pads = canvas.tokens[:, : canvas.start].tolist(), canvas.pad.tolist()
         keys = [key(row[pad:]) for row, pad in zip(tokens, pads, strict=True)]
         return cls.root(torch.tensor(keys, device=canvas.tokens.device, dtype=torch.long), seed)
@@ -75,11 +75,11 @@ class Noise:
         return cls(problem.new_tensor(words), problem, torch.zeros_like(problem))
 
     def again(self, sample: int | PerRow) -> Noise:
-        """Noise of the n-th independent sample: what a run under `reseed(seed, n)` sees."""
+        """Return the noise of the n-th independent sample: that of a run under `reseed(seed, n)`."""
         return replace(self, seed=_resown(self.seed, torch.as_tensor(sample, device=self.seed.device)))
 
     def rows(self, index: Int[Tensor, " new"]) -> Noise:
-        """Row i of the result has the stream of row index[i]."""
+        """Select rows: row i of the result has the stream of row index[i]."""
         return Noise(self.seed[index], self.problem[index], self.lineage[index])
 
     def joined(self, noise: Noise) -> Noise:
@@ -87,7 +87,10 @@ class Noise:
         return Noise(*words)
 
     def children(self, parent: Int[Tensor, " new"], draw: Int[Tensor, " new"], step: int) -> Noise:
-        """Row i comes from row parent[i] by draw[i]. Draw 0 keeps its parent's stream, others get their own."""
+        """Return the noise of children: row i comes from row parent[i].
+
+        Draw 0 keeps its parent's stream, others get their own.
+        """
         rows = self.rows(parent)
         return replace(rows, lineage=torch.where(draw == 0, rows.lineage, mix(mix(rows.lineage, step), draw)))
 
@@ -96,7 +99,7 @@ class Noise:
         return mix(mix(self.seed, self.problem), self.lineage)
 
     def uniform(self, purpose: Purpose, step: Steps, places: Columns, draws: int = 1) -> Float[Tensor, "row at draw"]:
-        """Uniform in [0, 1) with 53 bits, one per row, place and draw."""
+        """Return uniform numbers in [0, 1) with 53 bits, one per row, place and draw."""
         word = mix(self._stream, (_PURPOSES[purpose] << 32) | step)
         draw = torch.arange(draws, device=word.device)
         word = mix(mix(word[:, None, None], draw), places[:, :, None])
@@ -104,6 +107,6 @@ class Noise:
 
 
 def key(ids: Sequence[int]) -> int:
-    """A problem's name among random numbers: a hash of its prompt's ids."""
+    """Return a hash of a prompt's ids, which identifies the problem among random numbers."""
     packed = struct.pack(f"<{len(ids)}q", *ids)
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little", signed=True)

@@ -1,4 +1,4 @@
-"""Rows of partly written text and everything that belongs to them, as one value: asked, written, forked and kept."""
+"""Rows: the hypotheses of a batch and everything that belongs to them, as one immutable value."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ from unmask.errors import UnmaskError
 
 @dataclass(frozen=True)
 class Rows:
-    """Immutable. `at` is always columns of the canvas, (row, at); a span is a slice of each row's `slots`."""
+    """The hypotheses of a batch. Every method returns new rows and changes nothing that another one can observe.
+
+    `at` is always columns of the canvas, (row, at); a span is a slice of each row's `slots`.
+    """
 
     canvas: Canvas
     noise: Noise
-    slots: Columns  # the columns each row has to fill, left to right
+    slots: Columns  # the columns that each row has to fill, left to right
     group: PerRow  # rows of one group compete: those of one problem, or of one sample of it
     model: Denoiser
-    scores: Float[Tensor, "row block"] | None = None  # by block, where a search sets them
-    cache: CacheView | None = None  # what the model keeps of these rows while they work on a block
-    lead: int | None = None  # given positions of the first slot's block, where a model has blocks of its own
+    scores: Float[Tensor, "row block"] | None = None  # scores by block, where a search sets them
+    cache: CacheView | None = None  # cached keys and values of the block that rows work on
+    lead: int | None = None  # positions of the first block that are given, for a block-causal model
 
     @classmethod
     def start(cls, canvas: Canvas, model: Denoiser, seed: int | Sequence[int] = 0) -> Rows:
@@ -47,7 +50,7 @@ class Rows:
 
     @property
     def length(self) -> int:
-        """How many slots each row has."""
+        """The number of slots of each row."""
         return self.slots.shape[1]
 
     @property
@@ -64,11 +67,14 @@ class Rows:
         return self.canvas.masked_at(at)
 
     def open(self, span: slice, count: int) -> Columns:
-        """The first `count` masked columns of the span; a row that has fewer is given written ones after them."""
+        """Return the first `count` masked columns of the span; a row that has fewer gets written ones after them."""
         return self.canvas.open(self.slots[:, span], count)
 
     def plan(self, block: int | None = None, steps: int | None = None) -> Schedule:
-        """Blocks and quotas. Those of a block-causal model are counted from position 0, as its own blocks are."""
+        """Return the schedule. For a block-causal model blocks are counted from position 0, as its own blocks are.
+
+        A block that covers the whole answer stands for "no blocks"; such a model then uses its own.
+        """
         size = self.model.block_size
         if size is None or self.lead is None:
             return Schedule.plan(self.length, block, steps)
@@ -76,14 +82,14 @@ class Rows:
         return Schedule.align(self.length, block, steps, self.lead % block)
 
     def beyond(self, span: slice) -> slice:
-        """The slots after a span that what is inside it can depend on."""
+        """Return the slots after a span that the model sees when it predicts the span."""
         size = self.model.block_size
         if size is None or self.lead is None:
             return slice(span.stop, self.length)
         return slice(span.stop, min(self.length, -(-(self.lead + span.stop) // size) * size - self.lead))
 
     def enter(self, span: slice) -> Rows:
-        """Begin a step on these slots. Until another span is entered only they are written."""
+        """Begin a step on these slots. Until a different span is entered, only they are written."""
         refresh, cache = self.model.refresh, self.cache
         if cache is not None and cache.span == span and (refresh is None or cache.age < refresh):
             return replace(self, cache=replace(cache, age=cache.age + 1))
@@ -105,14 +111,14 @@ class Rows:
         return replace(self, cache=cache), window
 
     def ask(self, at: Columns, span: slice | None = None) -> Beliefs:
-        """What the model believes at columns of the current span, or of a wider one that is named for this question."""
+        """Return the model's beliefs at columns of the current span, or of a wider one that is named for this call."""
         cache = self.cache
         if cache is not None and span is not None:
             cache = cache.wider(self.slots[:, span])
         return self.model(self.canvas, at, cache)
 
     def uniform(self, purpose: Purpose, step: Steps, at: Columns, draws: int = 1) -> Tensor:
-        """This row's random numbers for these columns, (row, at, draw)."""
+        """Return the rows' random numbers for these columns, (row, at, draw)."""
         return self.noise.uniform(purpose, step, self.canvas.places(at), draws)
 
     def write(self, at: Columns, token: AtTokens, where: AtBool, step: Steps, logp: AtFloat) -> Rows:
@@ -125,7 +131,7 @@ class Rows:
         return replace(self, scores=scores)
 
     def fork(self, count: int, step: int) -> Rows:
-        """`count` children of each row, one after another: the first with its parent's noise, others with their own.
+        """Return `count` children of each row in turn: the first with its parent's noise, others with their own.
 
         Fork at most once per step: the step is part of the children's noise.
         """
@@ -133,12 +139,12 @@ class Rows:
         return replace(self.keep(parent), noise=self.noise.children(parent, draw, step))
 
     def children(self, count: int) -> tuple[PerRow, PerRow]:
-        """Of every child of a fork: its parent, and which of its parent's children it is."""
+        """Return the parent of every child of a fork, and its number among its parent's children."""
         parent = torch.arange(len(self), device=self.slots.device).repeat_interleave(count)
         return parent, torch.arange(count, device=parent.device).repeat(len(self))
 
     def keep(self, index: Int[Tensor, " new"]) -> Rows:
-        """Row i of the result is row index[i]: prune, reorder or repeat."""
+        """Select rows to prune, reorder or repeat: row i of the result is row index[i]."""
         return Rows(
             self.canvas.rows(index),
             self.noise.rows(index),
@@ -151,14 +157,14 @@ class Rows:
         )
 
     def put(self, index: Int[Tensor, " some"], rows: Rows) -> Rows:
-        """The inverse of `only`: changed texts go back where they came from."""
+        """Put rows that were taken by `only` back where they came from."""
         if len(rows) == len(self):
             return rows
         cache = self.cache and rows.cache and self.cache.put(index, rows.cache)
         return replace(self, canvas=self.canvas.put(index, rows.canvas), cache=cache)
 
     def only(self, index: Int[Tensor, " some"]) -> Rows:
-        """Some of the rows, in their own order and none twice, to be put back."""
+        """Take some of the rows, in their own order and none twice, to be put back by `put`."""
         if len(index) == len(self):
             return self
         rows = self.keep(index)
@@ -167,25 +173,25 @@ class Rows:
         return replace(rows, cache=self.cache.set_aside(index))
 
     def copies(self) -> PerRow:
-        """A number for each row, the same for rows of one group with the same text."""
+        """Return a number for each row, the same for rows of one group with the same text."""
         _, copies = distinct(self.canvas, self.group[:, None])
         return torch.tensor(copies, device=self.group.device)
 
     def samples(self, count: int) -> Rows:
-        """`count` independent copies of each row, sample i with the noise of a run under `reseed(seed, i)`."""
+        """Return `count` independent copies of each row, sample i with the noise of a run under `reseed(seed, i)`."""
         parent, sample = self.children(count)
         rows = self.keep(parent)
         return replace(rows, noise=rows.noise.again(sample), group=rows.group * count + sample)
 
     def joined(self, rows: Rows) -> Rows:
-        """These rows, and others of the same problems after them. Nothing kept goes along."""
+        """Append rows of the same problems. The result has no cache."""
         canvas, noise = self.canvas.joined(rows.canvas), self.noise.joined(rows.noise)
         slots, group = torch.cat([self.slots, rows.slots]), torch.cat([self.group, rows.group])
         scores = None if self.scores is None or rows.scores is None else torch.cat([self.scores, rows.scores])
         return Rows(canvas, noise, slots, group, self.model, scores, lead=self.lead)
 
     def best(self, count: int, copy: PerRow | None = None) -> Int[Tensor, " best"]:
-        """The `count` rows of highest score in each group, group by group; ties go to the earlier row.
+        """Return the `count` rows of highest score in each group, group by group; ties go to the earlier row.
 
         Of rows with the same number in `copy` only the best is taken.
         """
@@ -197,7 +203,7 @@ class Rows:
     def prune(
         self, best: Int[Tensor, " best"], step: int, parent: PerRow, draw: PerRow, completion: Tokens
     ) -> tuple[Rows, Frame]:
-        """The candidates `best` live on; the frame shows all of them, with the completions they were scored in."""
+        """Keep the candidates `best`; the frame shows all of them, with the completions they were scored in."""
         assert self.scores is not None
         kept = torch.zeros_like(parent, dtype=torch.bool).scatter(0, best, True)
         branch = Branch(self.canvas, completion, parent, draw, self.score, self.scores, kept)
@@ -209,7 +215,7 @@ class Rows:
 
 
 def first_of_each(group: PerRow, ranked: Int[Tensor, " some"], count: int) -> Int[Tensor, " best"]:
-    """Among row numbers in some order, the first `count` of each group, group by group."""
+    """Return the first `count` of each group among ranked row numbers, group by group."""
     ordered, place = group[ranked].sort(stable=True)
     rank = torch.arange(len(place), device=place.device) - torch.searchsorted(ordered, ordered)
     return ranked[place][rank < count]
@@ -223,7 +229,7 @@ def _first_seen(values: Int[Tensor, " some"]) -> Bool[Tensor, " some"]:
 
 
 def leads_of(canvas: Canvas, block: int | None) -> list[int | None]:
-    """Of each row, the given positions of the block in which its masks begin; None where they have gaps."""
+    """Return, for each row, the given positions of the block in which its masks begin; None where masks have gaps."""
     if block is None:
         return [None] * len(canvas)
     first = canvas.masked.byte().argmax(1)

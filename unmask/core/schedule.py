@@ -1,4 +1,4 @@
-"""Which positions are written when: blocks of masks, left to right, and how many each step writes."""
+"""Schedules: blocks of masks, left to right, and how many masks each step writes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Step:
     block: int
     size: int  # slots of every block, except perhaps the last
     span: slice  # the block's slots
-    open: int  # how many of them are masked when it begins, at most
-    quota: int  # how many of those it writes
-    last: bool  # of its block
+    open: int  # most masks in the block when the step begins
+    quota: int  # masks that the step writes
+    last: bool  # True for the last step of its block
     lead: int = 0  # positions of the first block that are not slots
 
 
@@ -30,23 +30,23 @@ class Schedule:
 
     @classmethod
     def plan(cls, length: int, block: int | None = None, steps: int | None = None) -> Schedule:
-        """Spare steps go to the earliest blocks, spare writes to a block's earliest steps."""
+        """Divide steps among blocks: spare steps go to the earliest blocks, spare writes to the earliest steps."""
         block = min(32, length) if block is None else block
         if not 1 <= block <= length:
-            raise UnmaskError(f"block={block} does not fit: choose 1 to {length}, the number of masks")
+            raise UnmaskError(f"block must be between 1 and {length}, the number of masks, got {block}")
         sizes = [min(block, length - start) for start in range(0, length, block)]
         steps = _default_steps(length, block, len(sizes)) if steps is None else steps
         if not len(sizes) <= steps <= length:
             raise UnmaskError(
-                f"steps={steps} does not fit {len(sizes)} blocks of {block} over {length} masks: "
-                f"choose {len(sizes)} to {length}"
+                f"steps must be between {len(sizes)} and {length} for blocks of {block} over {length} masks, "
+                f"got {steps}"
             )
         shares = _share(steps, sizes)
         return cls(length, block, steps, tuple(map(_spread, sizes, shares)))
 
     @classmethod
     def align(cls, length: int, block: int, steps: int | None, lead: int) -> Schedule:
-        """Blocks whose first has `lead` fewer slots, as the prompt's end belongs to it.
+        """Align blocks with those of a block-causal model: the first has `lead` fewer slots, which the prompt fills.
 
         A step writes what a step of a full block would, so a short block takes fewer of them.
         """
@@ -79,14 +79,14 @@ def _default_steps(length: int, block: int, blocks: int) -> int:
 
 
 def _share(steps: int, sizes: list[int]) -> list[int]:
-    """Steps of each block: equal, the remainder one each to the earliest, never more than a block's masks."""
+    """Divide steps among blocks equally, the remainder one each to the earliest, never more than a block's masks."""
     *full, short = sizes  # only the last block may hold fewer masks, and then leave steps to the others
     last = min(short, steps // len(sizes))
     return [*_spread(steps - last, len(full)), last] if full else [steps]
 
 
 def _cut(quotas: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """As many of the first quotas as write `size`, the last of them cut."""
+    """Return the first quotas that write `size` in all, the last of them cut."""
     taken: list[int] = []
     for quota in quotas:
         if (left := size - sum(taken)) > 0:
@@ -95,6 +95,6 @@ def _cut(quotas: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 
 def _spread(count: int, parts: int) -> tuple[int, ...]:
-    """Equal parts, the remainder one each to the earliest."""
+    """Divide into equal parts, the remainder one each to the earliest."""
     each, more = divmod(count, parts)
     return tuple(each + (i < more) for i in range(parts))

@@ -1,4 +1,4 @@
-"""The driver: checks, groups, counts and times the work of a decoder, and reads its frames."""
+"""The driver of decoders: it checks and groups problems, counts and times the work, and reads the frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unmask.core.denoiser import Cost, Denoiser, Listener, Meter
 from unmask.core.rows import Rows, leads_of
 from unmask.errors import UnmaskError
 
-# Wraps the meter for the decoder: guidance, suppression, early end. Sees the canvas before anything is written.
+# Wraps the counted model for the decoder: guidance, suppression, early end. Gets the canvas before anything is written.
 Adapter = Callable[[Denoiser, Canvas], Denoiser]
 # Called with the numbers of a frame's problems in the given canvas, and the frame.
 Watch = Callable[[list[int], Frame], None]
@@ -22,7 +22,7 @@ Watch = Callable[[list[int], Frame], None]
 
 @dataclass(frozen=True)
 class Decoded:
-    """All final rows of one problem, on the CPU."""
+    """The final rows of one problem, on the CPU."""
 
     canvas: Canvas
     score: list[float]
@@ -37,7 +37,7 @@ class Session:
         decoder: Decoder,
         denoiser: Denoiser,
         canvas: Canvas,
-        seed: int | Sequence[int] = 0,  # of all problems, or of each
+        seed: int | Sequence[int] = 0,  # one for all problems, or one for each
         adapt: Adapter | None = None,
         listen: bool = False,
     ):
@@ -67,13 +67,13 @@ class Session:
             yield self.frame
 
     def results(self) -> list[Decoded]:
-        """Of each problem, after the last frame."""
+        """Return the result of each problem, after the last frame."""
         if self.frame is None:
             raise UnmaskError("the decoder ended without a frame")
         return [*self._decoded(self.frame, range(len(self.canvas))).values()]
 
     def ended(self) -> dict[int, Decoded]:
-        """Results, by number, of problems that ended with the current frame while others go on."""
+        """Return results, by number, of problems that ended with the current frame while others continue."""
         if self.frame is None or self.frame.ended is None:
             return {}
         return self._decoded(self.frame.ended, self.frame.ended.canvas.problem.unique().tolist())
@@ -82,7 +82,7 @@ class Session:
         canvas, score = frame.canvas.cpu(), frame.score.cpu()
         seconds = time.perf_counter() - self.began  # the device has finished by now
         if score.isnan().any():
-            raise UnmaskError("the model gave logits that are not numbers: check its weights and dtype")
+            raise UnmaskError("the model returned logits that are not numbers: check its weights and dtype")
         if not canvas.done:
             raise UnmaskError(f"the decoder ended with {int(canvas.masked.sum())} masks left: write every slot")
         counts, results = self.meter.counts.T.tolist(), {}
@@ -97,7 +97,7 @@ class Session:
 def stream(
     decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0, *, adapt: Adapter | None = None
 ) -> Iterator[Frame]:
-    """Frames as they come. Rows of the canvas need equally many masks."""
+    """Yield frames as they come. Rows of the canvas need equally many masks."""
     return iter(Session(decoder, denoiser, canvas, seed, adapt))
 
 
@@ -111,9 +111,9 @@ def decode(
     watch: Watch | None = None,
     listen: bool = False,
 ) -> list[Decoded]:
-    """The final rows of every problem, in the canvas's order, whatever their numbers of masks.
+    """Return the final rows of every problem, in the canvas's order, whatever their numbers of masks.
 
-    `listen` has the frames tell what was asked for them.
+    With `listen` the frames hold the model calls that were made for them.
     """
     results: dict[int, Decoded] = {}
     for numbers in _alike(canvas, denoiser.block_size):
@@ -127,7 +127,7 @@ def decode(
 
 
 def _alike(canvas: Canvas, block: int | None) -> list[list[int]]:
-    """Rows with equally many masks, which for a block-causal model begin at the same place of a block."""
+    """Group rows with equally many masks, which for a block-causal model begin at the same place of a block."""
     groups: dict[tuple[int, int], list[int]] = {}
     leads = leads_of(canvas, block)
     for row, count in enumerate(canvas.masked.sum(1).tolist()):

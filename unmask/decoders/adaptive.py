@@ -95,7 +95,7 @@ class Adaptive(Decoder):
 @decoder("threshold", "confidence-threshold")
 @dataclass(frozen=True)
 class Threshold(Decoder):
-    """Write every position the model is sure of, and at least the surest, at each step (Fast-dLLM, arXiv 2505.22618)."""
+    """Write every position the model is sure of, and at least the surest, at each step (Fast-dLLM)."""
 
     sure: float = 0.9  # a position whose likeliest token has at least this probability is written at once
     block: int | None = None  # masks per block; 32, or all of them when there are fewer

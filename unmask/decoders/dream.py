@@ -27,10 +27,10 @@ class Dream(Decoder):
     """Dream's `diffusion_generate`: write by probability, margin or entropy, or in random order, without blocks."""
 
     alg: str = "maskgit_plus"  # origin (random order), maskgit_plus (probability), topk_margin or entropy
-    steps: int | None = None  # as many as there are masks; more are idle
+    steps: int | None = None  # by default as many as there are masks; more are idle
     temperature: float = 0.0  # 0 takes the likeliest token
-    top_p: float = 1.0  # the fewest tokens that hold this much probability are candidates; 1 keeps all
-    top_k: int = 0  # so many of the likeliest tokens are candidates; 0 keeps all
+    top_p: float = 1.0  # candidates are the fewest tokens with this much probability; 1 keeps all
+    top_k: int = 0  # number of likeliest tokens that are candidates; 0 keeps all
     alg_temp: float = 0.0  # positions are drawn by softmax(confidence / alg_temp); 0 takes the surest
     eps: float = 1e-3  # the last time
 
@@ -56,7 +56,7 @@ class Dream(Decoder):
             yield rows.frame(number)
 
     def _draft(self, rows: Rows, step: int, left: int) -> Draft:
-        """Of the `left` first masks; its beliefs are narrowed, its log p is not."""
+        """Draft the first `left` masks. Its beliefs are filtered, its log p is not."""
         at = rows.open(slice(0, rows.length), left)
         raw = rows.ask(at)
         beliefs = replace(raw, read=lambda places: self._narrow(raw.logits(places)))
@@ -81,12 +81,12 @@ class Dream(Decoder):
         return entropy(draft) if self.alg == "entropy" else draft.beliefs.logp(draft.token).exp()
 
     def _narrow(self, logits: Tensor) -> Tensor:
-        """The logits after temperature, top-p and top-k, in Dream's order."""
+        """Apply temperature, top-p and top-k to logits, in Dream's order."""
         if self.temperature > 0:
             logits = logits / self.temperature
         if self.top_p < 1:
             ordered, place = logits.sort(dim=1, descending=True, stable=True)
-            before = ordered.softmax(1).cumsum(1).roll(1, 1)  # of all likelier tokens
+            before = ordered.softmax(1).cumsum(1).roll(1, 1)  # mass of all likelier tokens
             before[:, 0] = 0
             beyond = before > self.top_p
             logits = logits.masked_fill(beyond.scatter(1, place, beyond), -torch.inf)
@@ -102,13 +102,13 @@ class Dream(Decoder):
         return len(shares) if self.alg == "origin" else sum(quota > 0 for quota in quotas(length, shares))
 
     def _shares(self, length: int) -> list[float]:
-        """Of the masks left, the share each step writes, in float32 as in the published loop; the last writes all."""
+        """Return the share of the remaining masks that each step writes, in float32 as in the published loop."""
         times = torch.linspace(1, self.eps, (self.steps or length) + 1, dtype=torch.float32)
         return [*(1 - times[1:-1] / times[:-2]).tolist(), 1.0]
 
 
 def quotas(length: int, shares: list[float]) -> list[int]:
-    """How many masks each step writes."""
+    """Return how many masks each step writes."""
     written, left = [], length
     for share in shares:
         written.append(int(torch.tensor(float(left)) * share))  # in float32

@@ -1,6 +1,6 @@
-"""Searches that rank partial texts (arXiv 2601.20339, Appendix): one write per step, K² candidates, K of them kept.
+"""Order search and token search (arXiv 2601.20339, Appendix): one write per step, K² candidates, K of them kept.
 
-Both cases start from one row: K identical ones would remain identical. A case says which writes a row proposes.
+Both rank partial texts and start from one row: K identical ones would remain identical.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from unmask.registry import ADDED
 
 
 class Proposals(NamedTuple):
-    """Up to K writes per row, best first."""
+    """At most K writes per row, best first."""
 
     place: Int[Tensor, "row draw"]  # among the asked columns
     token: Int[Tensor, "row draw"]
@@ -31,13 +31,13 @@ class Proposals(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """By problem, then parent, then draw."""
+    """The candidates of a step, ordered by problem, then parent, then draw."""
 
     rows: Rows
     parent: PerRow
     draw: PerRow
-    copy: PerRow  # equal for equal texts: the place of each among the distinct ones
-    distinct: Int[Tensor, " alone"]  # the first of every set of equal ones
+    copy: PerRow  # its number among the distinct texts
+    distinct: Int[Tensor, " alone"]  # the first candidate of every distinct text
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class VisibleSearch(Decoder):
 
     @abstractmethod
     def propose(self, beliefs: Beliefs, masked: AtBool) -> Proposals:
-        """Writes of each row among its asked columns that are masked and in the block."""
+        """Return writes of each row among its asked columns that are masked and in the block."""
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
         schedule = rows.plan(self.block, steps=rows.length)
@@ -83,7 +83,6 @@ class VisibleSearch(Decoder):
         return replace(self, block=Schedule.plan(length, self.block, steps=length).block)
 
     def max_forward_passes(self, length: int) -> int:
-        """At most K² per step, once there are K rows; without looking ahead, K per step."""
         k = self.beams
         asking = 1 + k + k**2 * (length - 1) if self._looks_ahead else 1 + k * (length - 1)
         forwards = 0 if self.likelihood is None else self.likelihood.forward_passes(slice(0, length))
@@ -91,18 +90,18 @@ class VisibleSearch(Decoder):
 
     @property
     def _looks_ahead(self) -> bool:
-        """Whether candidates are seen by the model before they are pruned: a single one has no rival."""
+        """True if the model sees candidates before they are pruned; a single one has no rival."""
         return self.score == "visible" and self.beams > 1 and self.likelihood is None
 
     def _asked(self, step: Step) -> slice:
-        """Looking ahead reads all that was written so far, and serves the next step as well."""
+        """Return the asked slots. Looking ahead reads all that was written so far, and serves the next step as well."""
         return slice(0, step.span.stop) if self._looks_ahead else step.span
 
     def _ask(self, rows: Rows, step: Step) -> Beliefs:
         return rows.ask(rows.slots[:, self._asked(step)])
 
     def _look(self, candidates: Candidates, step: Step) -> Beliefs | None:
-        """What the model believes of every candidate, equal ones asked about once."""
+        """Return the beliefs about every candidate; equal ones are asked about once."""
         if not self._looks_ahead:
             return None
         rows = candidates.rows.keep(candidates.distinct)
@@ -122,7 +121,7 @@ class VisibleSearch(Decoder):
         return Candidates(grown, parent, draw, at.new_tensor(copies), at.new_tensor(first))
 
     def _scores(self, ahead: Beliefs | None, candidates: Candidates, schedule: Schedule) -> Float[Tensor, "row block"]:
-        """log p of what is written, by block."""
+        """Return log p of what is written, by block."""
         rows = candidates.rows
         if self.likelihood is not None:
             logp = predict_slots(rows.keep(candidates.distinct), self.likelihood)[candidates.copy]

@@ -27,17 +27,17 @@ from unmask.registry import ADDED
 @decoder("order-token-search", "ots")
 @dataclass(frozen=True)
 class OrderTokenSearch(Decoder):
-    beams: int = 4  # K: rows that live on, and completions each draws at a search
+    beams: int = 4  # K: beams that survive a search, and completions that each draws
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
-    steps: int | None = None  # in all; half the masks, or all of them for block 1
-    temperature: float = 0.4  # of the draws; 0 takes the likeliest token
+    steps: int | None = None  # total steps; half the masks, or all of them for block 1
+    temperature: float = 0.4  # temperature of the draws; 0 takes the likeliest token
     interval: int | None = None  # N: search every N steps, and at the last step of each block that has at least N
     likelihood: Likelihood = field(default_factory=Block)  # what is hidden and predicted again to score a candidate
     samples: int = 1  # M: completions over which a candidate's score is averaged
     sure: float | None = None  # approximate: also write draws of at least this probability
-    draws: int | None = field(default=None, metadata={ADDED: True})  # completions of each beam, where not K
-    distinct: bool = field(default=False, metadata={ADDED: True})  # of equal candidates only one may live on
-    answer: Literal["score", "majority"] = field(default="score", metadata={ADDED: True})  # how a final beam is chosen
+    draws: int | None = field(default=None, metadata={ADDED: True})  # completions of each beam; by default K
+    distinct: bool = field(default=False, metadata={ADDED: True})  # keep only one of equal candidates
+    answer: Literal["score", "majority"] = field(default="score", metadata={ADDED: True})  # how a beam is chosen
 
     commits_only = ends_together = True
 
@@ -68,7 +68,7 @@ class OrderTokenSearch(Decoder):
         # 30: `choice` returns the row with the highest score
 
     def _search(self, rows: Rows, step: Step) -> tuple[Rows, Frame]:
-        """Branch into K² candidates per problem, score them, keep the best K."""
+        """Branch into K² candidates per problem, score them and keep the best K."""
         at = torch.cat([rows.open(step.span, step.open), rows.slots[:, rows.beyond(step.span)]], dim=1)
         changing = slice(self.likelihood.start(step.span), None)  # slots that scoring will hide or fill
         count = self.draws or self.beams
@@ -85,12 +85,12 @@ class OrderTokenSearch(Decoder):
         return candidates.prune(best, step.number, parent, draw, completions[0].canvas.tokens)
 
     def _unready(self, rows: Rows, step: Step, schedule: Schedule) -> torch.Tensor:
-        """Rows with more masks in the block than its search will write."""
+        """Return rows with more masks in the block than its search will write."""
         masks = rows.masked(rows.slots[:, step.span]).sum(1)
         return (masks > schedule.quotas[step.block][-1]).nonzero()[:, 0]
 
     def _write_sure(self, rows: Rows, step: Step, schedule: Schedule, sure: float) -> Rows:
-        """Write all draws that are sure, at least the quota, and leave the search its own."""
+        """Write all draws that are sure, at least the quota, and leave the search its share."""
         draft = sample(rows, rows.open(step.span, step.open), step.number, self.temperature)
         count = (draft.masked & (draft.logp.exp() >= sure)).sum(1, keepdim=True).clamp(min=step.quota)
         most = draft.masked.sum(1, keepdim=True) - schedule.quotas[step.block][-1]
@@ -110,7 +110,7 @@ class OrderTokenSearch(Decoder):
         return schedule.steps * self.beams + forwards * self.samples * self.beams * (self.draws or self.beams)
 
     def _searches(self, step: Step, schedule: Schedule) -> bool:
-        """An interval longer than a block's steps searches less often than every block."""
+        """Return whether a step searches. An interval longer than a block's steps skips some blocks."""
         due = self.interval is not None and step.number % self.interval == 0
         sparse = self.interval is not None and self.interval > len(schedule.quotas[step.block])
         return due or (step.last and (not sparse or step.number == schedule.steps))

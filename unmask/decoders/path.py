@@ -1,6 +1,6 @@
-"""One path: each step drafts every masked position of the block and writes those an order puts first.
+"""Single paths: each step drafts every masked position of the block and writes those that an order puts first.
 
-This is LLaDA's published loop (arXiv 2502.09992). Decoders that differ only in the order are its cases.
+This is LLaDA's published loop (arXiv 2502.09992); its decoders differ only in the order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class SinglePath(Decoder):
     """The base of decoders that differ only in their `order`."""
 
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
-    steps: int | None = None  # in all; half the masks, or all of them for block 1
+    steps: int | None = None  # total steps; half the masks, or all of them for block 1
     temperature: float = 0.0  # 0 takes the likeliest token
 
     order: ClassVar[Order]

@@ -24,8 +24,8 @@ from unmask.policies.likelihood import Interleaved, Likelihood, likelihood, pred
 @dataclass(frozen=True)
 class Repair(Decoder):
     inner: Decoder = field(default_factory=Adaptive)  # what writes the text; its best row is repaired
-    rounds: int = 2  # at most
-    share: float = 0.25  # of the positions, masked in each round
+    rounds: int = 2  # most rounds of masking and writing
+    share: float = 0.25  # share of the positions that a round masks
     likelihood: Likelihood = field(default_factory=Interleaved)  # what judges positions and texts
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Repair(Decoder):
                 return
 
     def _rewrite(self, rows: Rows, logp: AtFloat) -> Iterator[tuple[Rows, PerRow]]:
-        """The least likely slots masked, then filled; each row counts on from its own last step."""
+        """Mask the least likely slots, then fill them; each row counts on from its own last step."""
         slots = logp.sort(dim=1, stable=True).indices[:, : self._masks(rows.length)]
         steps = rows.canvas.order.gather(1, rows.slots).amax(1) + 1
         rows = rows.remask(rows.slots.gather(1, slots))
@@ -77,13 +77,12 @@ class Repair(Decoder):
         return replace(self, inner=self.inner.resolved(length))
 
     def max_forward_passes(self, length: int) -> int:
-        """At most: a round masks some positions, writes them one by one and scores the text."""
         scoring = self.likelihood.forward_passes(slice(0, length))
         return self.inner.max_forward_passes(length) + scoring + self.rounds * (self._masks(length) + scoring)
 
 
 def _finished(rows: Rows, frame: Frame) -> tuple[Rows, PerRow]:
-    """The best row of each group after the last frame, and its number in that frame."""
+    """Return the best row of each group after the last frame, and its number in that frame."""
     group = frame.canvas.problem if frame.group is None else frame.group
     every = replace(rows.keep(torch.searchsorted(rows.group, group)), canvas=frame.canvas, cache=None)
     every = every.with_scores(frame.score[:, None])

@@ -24,12 +24,12 @@ def _default_inner() -> Decoder:
 class Repeated(Decoder):
     """The base of decoders that sample another one; a subclass says how the answer is chosen."""
 
-    n: int = 5  # samples; the i-th is what a run under reseed(seed, i) gives
+    n: int = 5  # number of samples; the i-th is that of a run under reseed(seed, i)
     inner: Decoder = field(default_factory=_default_inner)  # what is sampled
 
     likelihood: Likelihood | None = field(default=None, metadata={ADDED: True})  # score whole answers by it instead
 
-    ranked: ClassVar[bool]  # whether the final rows are sorted by score, or stay in the order of their samples
+    ranked: ClassVar[bool]  # True if the final rows are sorted by score instead of by sample
 
     def __post_init__(self) -> None:
         likelihood.coerce(self, "likelihood")
@@ -38,7 +38,7 @@ class Repeated(Decoder):
             raise UnmaskError(f"inner must choose by score, got {decoder.name(self.inner)!r}: votes cannot be nested")
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
-        """Frames of all samples together. At the end each sample keeps its best row."""
+        """Yield frames of all samples together. At the end each sample keeps its best row."""
         samples, last = rows.samples(self.n), None
         for last in self.inner(samples):
             assert last.group is not None
@@ -56,7 +56,7 @@ class Repeated(Decoder):
             yield Frame(last.canvas.rows(best), score, last.step, group=group[best], parent=best)
 
     def weight(self, samples: Rows, last: Frame, best: PerRow) -> Score:
-        """The score of each sample's best row."""
+        """Return the score of each sample's best row."""
         if self.likelihood is None:
             return last.score[best]
         return predict_slots(replace(samples, canvas=last.canvas.rows(best)), self.likelihood).sum(1)

@@ -27,7 +27,6 @@ from unmask.errors import UnmaskError, check_above, check_at_least, check_betwee
 from unmask.policies.draft import Draft, top
 from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
 
-
 HURRY = 1.25  # a step writes at least masks / passes_left ** HURRY: few at first, more when the budget runs out
 
 
@@ -127,16 +126,16 @@ class BestFirstSearch(Decoder):
         passes, block = self._sizes(rows.length)
         self._check_blocks(passes, rows.plan(block))
         budget, problem = Budget(passes, self.seconds, rows.group), rows.children(1)[0]
-        found = Hypotheses.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
-        for found in self._write(found, budget.left, budget):
+        found = blank = Hypotheses.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
+        for found in self._write(blank, budget.left, budget):
             yield found.rows.frame(found.last)
         found, searched = self._score_first(found, budget), problem
         while len(chosen := self._choose(found, budget)) and not budget.late:
             ended, searched = self._ended(found, chosen, searched)
-            found, fresh = found.deviate(*chosen.unbind(1))
-            parent = torch.cat([found.rows.children(1)[0], chosen[:, 0]])
+            found, started = found.deviate(*chosen.unbind(1))
+            parent, fresh = torch.cat([found.rows.children(1)[0], chosen[:, 0]]), started
             yield replace(found.frame(fresh), parent=parent, ended=ended)
-            for fresh in self._write(fresh, self._shares(fresh, budget), budget):
+            for fresh in self._write(started, self._shares(started, budget), budget):
                 yield found.frame(fresh)
                 if budget.late:
                     break
@@ -180,8 +179,8 @@ class BestFirstSearch(Decoder):
             odds[slot] = (logp[row, place, 1] - logp[row, place, 0]).to(odds.dtype)
             return draft.write(where)
 
-        rows, _ = texts.rows.advance(size)  # all together: a deviation may have nothing to write
-        for rows, _ in advance_by_row(rows, texts.step.amax(1), size, write):
+        start, _ = texts.rows.advance(size)  # all together: a deviation may have nothing to write
+        for rows, _ in advance_by_row(start, texts.step.amax(1), size, write):
             allowed -= 1
             budget.end_step()
             yield replace(texts, rows=rows, second=second.clone(), odds=odds.clone())

@@ -1,4 +1,4 @@
-"""Which of the final rows is the answer."""
+"""Choosing the answer among the final rows: by score, by majority or by a weighted vote."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Choice = Literal["score", "majority", "weighted"]
 
 
 def by_score(scores: Sequence[float], keys: Sequence[str]) -> int:
-    """The highest score; ties go to the first row."""
+    """Return the row of highest score; ties go to the first."""
     del keys
     return max(range(len(scores)), key=scores.__getitem__)
 
 
 def by_majority(scores: Sequence[float], keys: Sequence[str]) -> int:
-    """The first row of the commonest key; ties go to the key seen first."""
+    """Return the first row of the commonest key; ties go to the key seen first."""
     del scores
     return keys.index(max(dict.fromkeys(keys), key=keys.count))
 
 
 def by_weight(scores: Sequence[float], keys: Sequence[str]) -> int:
-    """The best row of the key whose rows hold most of the probability, exp(score) summed."""
+    """Return the best row of the key whose rows have the largest sum of exp(score)."""
     most = max(scores)
     weight = dict.fromkeys(keys, 0.0)
     for score, key in zip(scores, keys, strict=True):

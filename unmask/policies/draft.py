@@ -1,4 +1,4 @@
-"""What the rows would write: a token for every asked position, of which an algorithm writes some. Which masked positions a step writes: a rank for each position of a draft, the highest written first."""
+"""Drafts: a token for every asked position, and the orders by which decoders write some of them."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ class Draft:
         return masked
 
     def masked_among(self, count: int) -> AtBool:
-        """Masked, and one of the first `count` positions of the draft."""
+        """True for masks among the first `count` positions of the draft."""
         return self.masked.index_fill(1, torch.arange(count, self.at.shape[1], device=self.at.device), False)
 
     def write(self, where: AtBool) -> Rows:
         return self.rows.write(self.at, self.token, where, self.step, self.logp)
 
     def complete(self, rows: Rows) -> Rows:
-        """Rows with everything that is still masked filled from this draft."""
+        """Return the rows with everything that is still masked filled from this draft."""
         return rows.write(self.at, self.token, rows.masked(self.at), 0, torch.zeros_like(self.logp))
 
 
 def sample(rows: Rows, at: Columns, step: Steps, temperature: float) -> Draft:
-    """The likeliest token at temperature 0, else a draw of softmax(logits / temperature)."""
+    """Draft the likeliest token at temperature 0, else a draw of softmax(logits / temperature)."""
     beliefs = rows.ask(at)
     token, logp = _draw(rows, beliefs, at, step, temperature)
     return Draft(rows, at, token[:, :, 0], logp[:, :, 0], beliefs, step)
 
 
 def branch(rows: Rows, at: Columns, span: slice, step: int, temperature: float, count: int) -> Draft:
-    """`count` draws of each row from its one forward, each the draft of a child."""
+    """Draw `count` times for each row from its one forward pass; each draw is the draft of a child."""
     beliefs = rows.ask(at, span)
     token, logp = _draw(rows, beliefs, at, step, temperature, count)
     children = rows.fork(count, step)
@@ -62,7 +62,7 @@ def branch(rows: Rows, at: Columns, span: slice, step: int, temperature: float, 
 
 
 def redraw(draft: Draft, temperature: float, count: int) -> list[Draft]:
-    """`count` further draws of a draft's rows, from their own noise and the same forward."""
+    """Draw `count` more times for a draft's rows, from their own noise and the same forward pass."""
     words = draft.rows, draft.beliefs, draft.at, draft.step, temperature, count + 1, "sample"
     token, logp = _draw(*words)
     return [replace(draft, token=token[:, :, i], logp=logp[:, :, i]) for i in range(1, count + 1)]
@@ -77,7 +77,7 @@ def _draw(
     draws: int = 1,
     purpose: Purpose = "token",
 ) -> tuple[Tensor, Tensor]:
-    """Tokens and their untempered log p, (row, at, draw)."""
+    """Return tokens and their untempered log p, (row, at, draw)."""
     if temperature == 0:
         token, logp = beliefs.best
         return token[:, :, None].expand(-1, -1, draws), logp[:, :, None].expand(-1, -1, draws)
@@ -112,7 +112,7 @@ def entropy(draft: Draft) -> AtFloat:
 
 
 def top(rank: AtFloat, masked: AtBool, count: int | Int[Tensor, "row 1"]) -> AtBool:
-    """The `count` masked positions of highest rank in each row; ties go to the left."""
+    """True for the `count` masked positions of highest rank in each row; ties go to the left."""
     # A masked position may rank at -inf, and must still come before one that is not masked.
     rank = rank.clamp(min=torch.finfo(rank.dtype).min).masked_fill(~masked, -torch.inf)
     ranked = rank.sort(dim=1, descending=True, stable=True).indices

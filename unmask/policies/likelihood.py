@@ -1,8 +1,7 @@
-"""Likelihoods of a text: which of its positions are hidden together and predicted from the rest, and which count.
+"""Likelihoods of a text: groups of positions that are hidden together and predicted from the rest.
 
 A likelihood is a list of groups of slots, each hidden once inside the finished text. The log p of the slots that
-count is summed by block. A group that hides nothing counts log p as it was when its slots were written. A new
-likelihood is a class here that returns its groups.
+count is summed by block. A new likelihood is a class here that returns its groups.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import ceil
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,28 +19,33 @@ from torch import Tensor
 from unmask.core import Decoder, Rows, Step
 from unmask.core.noise import mix
 from unmask.core.shapes import AtFloat, Columns, Float, Int
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_above, check_at_least, check_between
 from unmask.registry import Registry
 
 Slots = slice | tuple[int, ...]
-NOTHING: Slots = ()
+NOTHING: Slots = ()  # a group that hides nothing counts log p as it was at writing
 
 
 class Hidden(NamedTuple):
-    """One group of the partition."""
+    """A group of slots that are masked together."""
 
     slots: Slots  # masked together
-    counted: Slots  # those of them whose log p counts
-    weight: float = 1.0  # of that log p in the sum
+    counted: Slots  # the slots of the group whose log p counts
+    weight: float = 1.0  # weight of that log p in the sum
 
 
 class Likelihood(ABC):
+    """A partition of slots into groups that are hidden together and predicted from the rest of the text."""
+
+    rescores: ClassVar[bool] = False  # it scores earlier blocks again
+    needs_future: ClassVar[bool] = False  # it hides a whole block and predicts it from what follows
+
     @abstractmethod
     def groups(self, current: slice) -> Sequence[Hidden]:
-        """What is predicted again while rows work on the slots `current`."""
+        """Return the groups that are predicted while rows work on the slots `current`."""
 
     def start(self, current: slice) -> int:
-        """The first slot that is hidden: what comes before it does not change while candidates are scored."""
+        """Return the first slot that is hidden: those before it do not change while candidates are scored."""
         first = [s.start if isinstance(s, slice) else s[0] for s, *_ in self.groups(current) if s != NOTHING]
         return min(first, default=current.start)
 
@@ -58,6 +62,8 @@ likelihood: Registry[Likelihood] = Registry("likelihood")
 class Block(Likelihood):
     """Eq. 2: the current block, inside the full completion."""
 
+    needs_future = True
+
     def groups(self, current: slice) -> Sequence[Hidden]:
         return [Hidden(current, current)]
 
@@ -65,7 +71,9 @@ class Block(Likelihood):
 @likelihood("all-blocks")
 @dataclass(frozen=True)
 class AllBlocks(Likelihood):
-    """Eq. S4: every block so far at once, each scored anew; their sum is the total by itself."""
+    """Eq. S4: every block so far at once, each scored again; their sum is the total by itself."""
+
+    rescores = True
 
     def groups(self, current: slice) -> Sequence[Hidden]:
         every = slice(0, current.stop)
@@ -77,6 +85,8 @@ class AllBlocks(Likelihood):
 class FutureMasked(Likelihood):
     """Eq. S5: the current block, with everything after it hidden too."""
 
+    needs_future = True
+
     def groups(self, current: slice) -> Sequence[Hidden]:
         return [Hidden(slice(current.start, None), current)]
 
@@ -86,11 +96,10 @@ class FutureMasked(Likelihood):
 class Interleaved(Likelihood):
     """The current block in combs of every n-th slot: a hidden slot keeps its neighbours in sight."""
 
-    combs: int = 2  # n: forwards per candidate
+    combs: int = 2  # n: forward passes per candidate
 
     def __post_init__(self) -> None:
-        if self.combs < 1:
-            raise UnmaskError(f"combs={self.combs} does not work: choose 1 or more")
+        check_at_least(1, combs=self.combs)
 
     def groups(self, current: slice) -> Sequence[Hidden]:
         firsts = range(current.start, current.stop)[: self.combs]
@@ -105,8 +114,7 @@ class LeaveOut(Likelihood):
     group: int = 1  # slots hidden together
 
     def __post_init__(self) -> None:
-        if self.group < 1:
-            raise UnmaskError(f"group={self.group} does not work: choose 1 or more")
+        check_at_least(1, group=self.group)
 
     def groups(self, current: slice) -> Sequence[Hidden]:
         firsts = range(current.start, current.stop, self.group)
@@ -119,14 +127,13 @@ class LeaveOut(Likelihood):
 class RandomMasks(Likelihood):
     """The current block, a random share of it at a time: the same masks for every text of a length."""
 
-    ratio: float = 0.5  # of the slots, hidden together
+    ratio: float = 0.5  # share of the slots that is hidden together
     n: int = 4  # masks
 
     def __post_init__(self) -> None:
-        if not 0 < self.ratio <= 1:
-            raise UnmaskError(f"ratio={self.ratio} does not work: choose more than 0 and at most 1")
-        if self.n < 1:
-            raise UnmaskError(f"n={self.n} does not work: choose 1 or more")
+        check_above(0, ratio=self.ratio)
+        check_between(0, 1, ratio=self.ratio)
+        check_at_least(1, n=self.n)
 
     def groups(self, current: slice) -> Sequence[Hidden]:
         size = current.stop - current.start
@@ -155,23 +162,22 @@ class Sum(Likelihood):
     second: Likelihood = field(default_factory=lambda: Interleaved(3))  # may be a sum itself
 
     def __post_init__(self) -> None:
+        likelihood.coerce(self, "first", "second")
         for name in ("first", "second"):
-            part = likelihood.make(getattr(self, name))
-            if isinstance(part, AllBlocks):
-                raise UnmaskError(f"sum({name}=all-blocks) does not work: it scores earlier blocks anew, others do not")
-            object.__setattr__(self, name, part)
+            if getattr(self, name).rescores:
+                raise UnmaskError(f"{name} must not be all-blocks: it scores earlier blocks again, others do not")
 
     def groups(self, current: slice) -> Sequence[Hidden]:
         return [*self.first.groups(current), *self.second.groups(current)]
 
 
 def blind_likelihood(decoder: object) -> str | None:
-    """The likelihood of a decoder, or of one inside it, that hides whole blocks and shows nothing but the future.
+    """Return the likelihood of a decoder, or of one inside it, that is of no use to a block-causal model.
 
-    A block-causal model sees no future: there `block` equals `future-masked`.
+    Such a model sees no future, so a block that is hidden as a whole is predicted from the past alone.
     """
     for value in getattr(decoder, "__dict__", {}).values():
-        if isinstance(value, Block | FutureMasked):
+        if isinstance(value, Likelihood) and value.needs_future:
             return likelihood.spec(value)
         if isinstance(value, Decoder) and (name := blind_likelihood(value)):
             return name
@@ -181,13 +187,13 @@ def blind_likelihood(decoder: object) -> str | None:
 def score_blocks(
     rows: Rows, completions: Sequence[Rows], likelihood: Likelihood, step: Step
 ) -> Float[Tensor, "row block"]:
-    """Each row's scores, those of the blocks that are predicted again replaced by the mean over its completions."""
+    """Return the rows' scores by block, where those that are predicted again are means over the completions."""
     assert rows.scores is not None
     groups = likelihood.groups(step.span)
     logps = predict(_joined(rows, completions), groups, likelihood.start(step.span))
     fresh: dict[int, Tensor] = {}
     for group, logp in zip(groups, logps, strict=True):
-        blocks = [(slot + step.lead) // step.size for slot in _numbers(group.counted, rows.length)]
+        blocks = [(slot + step.lead) // step.size for slot in slot_numbers(group.counted, rows.length)]
         parts = logp.split([len(list(part)) for _, part in groupby(blocks)], dim=1)
         for block, part in zip(dict.fromkeys(blocks), parts, strict=True):
             mean = part.sum(1).unflatten(0, (-1, len(rows))).mean(0)
@@ -196,7 +202,7 @@ def score_blocks(
 
 
 def predict_slots(rows: Rows, likelihood: Likelihood) -> AtFloat:
-    """log p of every slot of finished texts, the whole answer taken as one block. Nothing kept is used."""
+    """Return log p of every slot of finished texts, the whole answer taken as one block, without a cache."""
     groups = likelihood.groups(slice(0, rows.length))
     logp = rows.canvas.logp.new_zeros(rows.slots.shape)
     for group, part in zip(groups, predict(replace(rows, cache=None), groups, start=0), strict=True):
@@ -205,7 +211,7 @@ def predict_slots(rows: Rows, likelihood: Likelihood) -> AtFloat:
 
 
 def predict(full: Rows, groups: Sequence[Hidden], start: int) -> list[AtFloat]:
-    """log p of each group's counted slots in finished texts, once the group is hidden in them. One call for all."""
+    """Hide each group in finished texts and return log p of the slots that count. One call for all groups."""
     hiding = [group for group in groups if group.slots != NOTHING]
     again = iter(_predict_hidden(full, hiding, start) if hiding else ())
     written = full.canvas.logp.gather(1, full.slots)
@@ -213,7 +219,7 @@ def predict(full: Rows, groups: Sequence[Hidden], start: int) -> list[AtFloat]:
 
 
 def _predict_hidden(full: Rows, groups: Sequence[Hidden], start: int) -> list[AtFloat]:
-    sizes = [len(_numbers(group.counted, full.length)) for group in groups]
+    sizes = [len(slot_numbers(group.counted, full.length)) for group in groups]
     hidden = torch.cat([full.remask(full.slots[:, group.slots]).canvas.tokens for group in groups])
     at = torch.cat([_padded(full.slots[:, group.counted], max(sizes)) for group in groups])
     tiled = full if len(groups) == 1 else full.keep(torch.arange(len(full), device=at.device).repeat(len(groups)))
@@ -222,17 +228,17 @@ def _predict_hidden(full: Rows, groups: Sequence[Hidden], start: int) -> list[At
     return [part[:, :size] for part, size in zip(logp.split(len(full)), sizes, strict=True)]
 
 
-def _numbers(slots: Slots, length: int) -> Sequence[int]:
+def slot_numbers(slots: Slots, length: int) -> Sequence[int]:
     return range(length)[slots] if isinstance(slots, slice) else slots
 
 
 def _padded(at: Columns, width: int) -> Int[Tensor, "row width"]:
-    """The last column repeated, so that groups of unequal sizes fit one question."""
+    """Repeat the last column, so that groups of unequal sizes fit one call."""
     return torch.cat([at, at[:, -1:].expand(-1, width - at.shape[1])], dim=1)
 
 
 def _joined(rows: Rows, completions: Sequence[Rows]) -> Rows:
-    """The first completion of every row, then the second of every row, and so on."""
+    """Join completions: the first of every row, then the second of every row, and so on."""
     if len(completions) == 1:
         return completions[0]
     index = torch.arange(len(rows), device=rows.slots.device).repeat(len(completions))

@@ -1,4 +1,9 @@
-"""A way to score a finished text: from passages to judgements, each independent of the others. Texts whose log-likelihood is asked for, and clozes made of them: some tokens hidden, some asked about. Ways that hide parts of a text and have them predicted from the rest: the likelihoods of a search, and the ELBO. Ways that begin with a text all hidden and reveal it step by step: log p of each token when its turn comes."""
+"""Scoring methods for given texts: log-likelihoods by hiding tokens and predicting them.
+
+Scorers ask *masked queries*: a text with some tokens hidden, some of which are asked about. Those of a likelihood and
+of the ELBO are known beforehand; `duel` and `path` begin with a text all hidden and reveal it step by step. Sums are
+taken exactly on the host, so that neither the batch nor padding changes a bit.
+"""
 
 from __future__ import annotations
 
@@ -16,144 +21,146 @@ from torch import Tensor
 from unmask.core import Beliefs, Canvas, Denoiser, Noise
 from unmask.core.noise import key
 from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Int
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_at_least
 from unmask.policies.draft import top
-from unmask.policies.likelihood import NOTHING, Likelihood, Slots, likelihood
+from unmask.policies.likelihood import NOTHING, Likelihood, likelihood, slot_numbers
 from unmask.registry import Registry
-
-
-@dataclass(frozen=True)
-class TextScore:
-    """What a way says of a passage."""
-
-    logps: list[float]  # what each token adds to the log-likelihood
-    forward_passes: int  # asked of the network
-    computed: int  # computed: identical rows of a passage are computed once
-    positions: int  # computed
-    error: float | None = None  # the standard error of the sum, where it is an estimate
-    greedy: bool | None = None  # whether each token was the likeliest when it was revealed, where any was
-
-
-class Scorer(ABC):
-    @abstractmethod
-    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[TextScore]: ...
-
-
-scorer: Registry[Scorer] = Registry("scorer")
-
 
 ASKED = 2**11  # positions asked about at a time: a wrapped module holds the logits of all of them
 
 
 @dataclass(frozen=True)
-class Passage:
-    """A text after its prompt. Slots are the text's tokens; blocks of them are scored one after another."""
+class GivenText:
+    """A text after its prompt. Its slots are the text's tokens, which are scored block by block."""
 
     prompt: tuple[int, ...]
-    text: tuple[int, ...]
+    tokens: tuple[int, ...]
     block: int  # slots per block
     lead: int = 0  # positions of the first block that the prompt fills
 
     def __len__(self) -> int:
-        return len(self.prompt) + len(self.text)
+        return len(self.prompt) + len(self.tokens)
 
     @property
     def blocks(self) -> list[range]:
-        stops = range(self.block - self.lead, len(self.text) + self.block, self.block)
-        return [range(max(0, stop - self.block), min(stop, len(self.text))) for stop in stops]
+        stops = range(self.block - self.lead, len(self.tokens) + self.block, self.block)
+        return [range(max(0, stop - self.block), min(stop, len(self.tokens))) for stop in stops]
 
 
-class Cloze(NamedTuple):
-    passage: Passage
-    hidden: tuple[int, ...]  # slots that are masks
-    asked: tuple[int, ...]  # those of them that the model is asked about
+class MaskedQuery(NamedTuple):
+    text: GivenText
+    hidden: tuple[int, ...]  # slots that are masked
+    asked: tuple[int, ...]  # hidden slots whose tokens are to be predicted
 
 
 @dataclass(frozen=True)
-class Reply:
-    """Beliefs at the asked columns of each cloze; its last one is repeated where others have more."""
+class TextScore:
+    """The result of scoring one text."""
+
+    logps: list[float]  # each token's part of the log-likelihood
+    forward_passes: int  # asked of the network
+    computed: int  # of those, computed: identical ones of a text are computed once
+    positions: int  # positions computed
+    error: float | None = None  # standard error of the sum, where it is an estimate
+    greedy: bool | None = (
+        None  # True where each token was the likeliest when it was revealed; None if none was revealed
+    )
+
+
+class Scorer(ABC):
+    @abstractmethod
+    def __call__(self, texts: Sequence[GivenText], denoiser: Denoiser, seed: int) -> list[TextScore]:
+        """Score each text. No score depends on the other texts."""
+
+
+scorer: Registry[Scorer] = Registry("scorer")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The model's beliefs at the asked columns of each query; its last one is repeated where others have more."""
 
     beliefs: Beliefs
     at: Columns
     target: AtTokens  # the text's own tokens there
     real: AtBool  # False where a column is repeated
-    computed: list[int]  # positions computed for each cloze
+    computed: list[int]  # positions computed for each query
 
 
-def ask(denoiser: Denoiser, clozes: Sequence[Cloze]) -> Reply:
-    """One call of the network, whatever the lengths."""
-    device, lengths = denoiser.device, [len(cloze.passage) for cloze in clozes]
+def predict(denoiser: Denoiser, queries: Sequence[MaskedQuery]) -> Predictions:
+    """Answer queries of any lengths by one call of the network."""
+    device, lengths = denoiser.device, [len(query.text) for query in queries]
     width = max(lengths)
-    whole = torch.tensor([_row(cloze.passage, width) for cloze in clozes], device=device)
-    hidden = _columns([(cloze.passage, cloze.hidden) for cloze in clozes], width).to(device)
-    at = _columns([(cloze.passage, cloze.asked) for cloze in clozes], width).to(device)
+    whole = torch.tensor([_padded(query.text, width) for query in queries], device=device)
+    hidden = _columns([(query.text, query.hidden) for query in queries], width).to(device)
+    at = _columns([(query.text, query.asked) for query in queries], width).to(device)
     pad = width - torch.tensor(lengths, device=device)
     nothing, ragged = torch.zeros_like(whole), min(lengths) < width
     tokens = whole.scatter(1, hidden, denoiser.mask_id)
-    numbers, logp = torch.arange(len(clozes), device=device), nothing.to(denoiser.dtype)
+    numbers, logp = torch.arange(len(queries), device=device), nothing.to(denoiser.dtype)
     with torch.inference_mode():
         beliefs = denoiser(Canvas(tokens, nothing, logp, pad, numbers, 0, denoiser.mask_id, ragged), at)
-    counts = torch.tensor([[len(cloze.asked)] for cloze in clozes], device=device)
+    counts = torch.tensor([[len(query.asked)] for query in queries], device=device)
     real = torch.arange(at.shape[1], device=device) < counts
     computed = lengths if beliefs.computed is None else beliefs.computed.tolist()
-    return Reply(beliefs, at, whole.gather(1, at), real, computed)
+    return Predictions(beliefs, at, whole.gather(1, at), real, computed)
 
 
-def portions(clozes: Sequence[Cloze]) -> Iterator[Sequence[Cloze]]:
-    """As many at a time as memory should hold. Answers do not depend on it."""
+def portions(queries: Sequence[MaskedQuery]) -> Iterator[Sequence[MaskedQuery]]:
+    """Split queries into calls that memory should hold. No result depends on the split."""
     start = most = 0
-    for stop, cloze in enumerate(clozes):
-        most = max(most, len(cloze.asked))
+    for stop, query in enumerate(queries):
+        most = max(most, len(query.asked))
         if most * (stop + 1 - start) > ASKED and stop > start:
-            yield clozes[start:stop]
-            start, most = stop, len(cloze.asked)
-    yield clozes[start:]
+            yield queries[start:stop]
+            start, most = stop, len(query.asked)
+    yield queries[start:]
 
 
-def _row(passage: Passage, width: int) -> list[int]:
-    return [*[0] * (width - len(passage)), *passage.prompt, *passage.text]
+def _padded(text: GivenText, width: int) -> list[int]:
+    return [*[0] * (width - len(text)), *text.prompt, *text.tokens]
 
 
-def _columns(rows: Sequence[tuple[Passage, tuple[int, ...]]], width: int) -> Int[Tensor, "row at"]:
-    """Columns of slots; the last of a row is repeated where others have more."""
+def _columns(rows: Sequence[tuple[GivenText, tuple[int, ...]]], width: int) -> Int[Tensor, "row at"]:
+    """Return the columns of slots; the last of a row is repeated where others have more."""
     most = max(len(slots) for _, slots in rows)
-    padded = [(passage, slots + slots[-1:] * (most - len(slots))) for passage, slots in rows]
-    return torch.tensor([[width - len(passage.text) + slot for slot in slots] for passage, slots in padded])
+    padded = [(text, slots + slots[-1:] * (most - len(slots))) for text, slots in rows]
+    return torch.tensor([[width - len(text.tokens) + slot for slot in slots] for text, slots in padded])
 
 
-class Weighed(NamedTuple):
-    """A cloze, and the weight of the log p of what it asks about."""
+class Weighted(NamedTuple):
+    """A query, and the weight of the log p of what it asks about."""
 
-    cloze: Cloze
+    query: MaskedQuery
     weight: float
 
 
 class Answers:
-    """log p of what each cloze asks about. Equal clozes are asked once."""
+    """log p of what each query asks about. Equal queries are computed once."""
 
-    def __init__(self, denoiser: Denoiser, groups: Iterable[Weighed]):
-        self.logps: dict[Cloze, list[float]] = {}
-        self.computed: dict[Cloze, int] = {}
-        for some in portions(list(dict.fromkeys(group.cloze for group in groups))):
-            reply = ask(denoiser, some)
-            self.computed |= zip(some, reply.computed, strict=True)
-            for cloze, values in zip(some, reply.beliefs.logp(reply.target).tolist(), strict=True):
-                self.logps[cloze] = values[: len(cloze.asked)]
+    def __init__(self, denoiser: Denoiser, weighted: Iterable[Weighted]):
+        self.logps: dict[MaskedQuery, list[float]] = {}
+        self.computed: dict[MaskedQuery, int] = {}
+        for queries in portions(list(dict.fromkeys(each.query for each in weighted))):
+            found = predict(denoiser, queries)
+            self.computed |= zip(queries, found.computed, strict=True)
+            for query, values in zip(queries, found.beliefs.logp(found.target).tolist(), strict=True):
+                self.logps[query] = values[: len(query.asked)]
 
-    def by_slot(self, groups: Iterable[Weighed]) -> dict[int, float]:
-        """What the groups say of each slot, added up."""
+    def by_slot(self, weighted: Iterable[Weighted]) -> dict[int, float]:
+        """Return the weighted sum of log p for each slot."""
         terms: dict[int, list[float]] = defaultdict(list)
-        for cloze, weight in groups:
-            for slot, value in zip(cloze.asked, self.logps[cloze], strict=True):
+        for query, weight in weighted:
+            for slot, value in zip(query.asked, self.logps[query], strict=True):
                 terms[slot].append(weight * value)
         return {slot: fsum(values) for slot, values in terms.items()}
 
-    def judgement(self, logps: dict[int, float], groups: Sequence[Weighed], error: float | None = None) -> TextScore:
-        """Slots that no group asked about add nothing."""
-        distinct = {group.cloze for group in groups}
-        positions = sum(self.computed[cloze] for cloze in distinct)
-        slots = range(len(groups[0].cloze.passage.text))
-        return TextScore([logps.get(slot, 0.0) for slot in slots], len(groups), len(distinct), positions, error)
+    def score(self, logps: dict[int, float], weighted: Sequence[Weighted], error: float | None = None) -> TextScore:
+        """Return the score of the text that the queries are about. Slots that none asked about add nothing."""
+        distinct = {each.query for each in weighted}
+        positions = sum(self.computed[query] for query in distinct)
+        slots = range(len(weighted[0].query.text.tokens))
+        return TextScore([logps.get(slot, 0.0) for slot in slots], len(weighted), len(distinct), positions, error)
 
 
 @dataclass(frozen=True)
@@ -162,28 +169,24 @@ class Partition(Scorer):
 
     likelihood: Likelihood
 
-    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[TextScore]:
-        del seed
-        every = [[self._groups(passage, block) for block in passage.blocks] for passage in passages]
-        answers = Answers(denoiser, (group for blocks in every for groups in blocks for group in groups))
-        judgements = []
+    def __call__(self, texts: Sequence[GivenText], denoiser: Denoiser, seed: int) -> list[TextScore]:
+        every = [[self._queries(text, block) for block in text.blocks] for text in texts]
+        answers = Answers(denoiser, (query for blocks in every for queries in blocks for query in queries))
+        scores = []
         for blocks in every:
             logps: dict[int, float] = {}
-            for groups in blocks:
-                logps |= answers.by_slot(groups)  # a slot that a later block predicts again counts as it does then
-            judgements.append(answers.judgement(logps, [group for groups in blocks for group in groups]))
-        return judgements
+            for queries in blocks:
+                logps |= answers.by_slot(queries)  # a slot that a later block predicts again counts as it does then
+            scores.append(answers.score(logps, [query for queries in blocks for query in queries]))
+        return scores
 
-    def _groups(self, passage: Passage, block: range) -> list[Weighed]:
+    def _queries(self, text: GivenText, block: range) -> list[Weighted]:
         groups = self.likelihood.groups(slice(block.start, block.stop))
         if any(group.slots == NOTHING for group in groups):
             spec = likelihood.spec(self.likelihood)
             raise UnmaskError(f"{spec} needs the order in which a text was written: score by path alone")
-        length = len(passage.text)
-        return [
-            Weighed(Cloze(passage, _numbers(slots, length), _numbers(counted, length)), weight)
-            for slots, counted, weight in groups
-        ]
+        numbers = [(*(tuple(slot_numbers(s, len(text.tokens))) for s in group[:2]), group.weight) for group in groups]
+        return [Weighted(MaskedQuery(text, hidden, counted), weight) for hidden, counted, weight in numbers]
 
 
 @scorer("elbo")
@@ -191,115 +194,106 @@ class Partition(Scorer):
 class Elbo(Scorer):
     """A lower bound of log p, estimated: random parts of the text are hidden and predicted (LLaDA, arXiv 2502.09992).
 
-    How many tokens are hidden is uniform, and so is which. Texts of one prompt and length see the same masks.
+    The number of hidden tokens is uniform, and so is their choice. Texts of one prompt and length see the same masks.
     """
 
     n: int = 128  # masks per block
 
     def __post_init__(self) -> None:
-        if self.n < 2:
-            raise UnmaskError(f"n={self.n} does not work: choose 2 or more, so that the error can be told")
+        check_at_least(2, n=self.n)  # a standard error needs two
 
-    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[TextScore]:
-        every = [[self._masks(passage, number, seed) for number in range(len(passage.blocks))] for passage in passages]
+    def __call__(self, texts: Sequence[GivenText], denoiser: Denoiser, seed: int) -> list[TextScore]:
+        every = [[self._masks(text, number, seed) for number in range(len(text.blocks))] for text in texts]
         answers = Answers(denoiser, (mask for blocks in every for masks in blocks for mask in masks))
-        judgements = []
+        scores = []
         for blocks in every:
             variance = fsum(self._variance(masks, answers) for masks in blocks)
             masks = [mask for masks in blocks for mask in masks]
-            judgements.append(answers.judgement(answers.by_slot(masks), masks, sqrt(variance)))
-        return judgements
+            scores.append(answers.score(answers.by_slot(masks), masks, sqrt(variance)))
+        return scores
 
-    def _masks(self, passage: Passage, number: int, seed: int) -> list[Weighed]:
-        """Slots of a block, hidden together with all that comes after it."""
-        block = passage.blocks[number]
-        noise = Noise.root(torch.tensor([key(passage.prompt)]), seed)
+    def _masks(self, text: GivenText, number: int, seed: int) -> list[Weighted]:
+        """Return queries about random slots of a block, hidden together with all that comes after it."""
+        block = text.blocks[number]
+        noise = Noise.root(torch.tensor([key(text.prompt)]), seed)
         uniform = noise.uniform("sample", number, torch.arange(len(block) + 1)[None], self.n)[0]  # (slot, mask)
         counts = (1 + (uniform[-1] * len(block)).long()).tolist()
         ranks = uniform[:-1].argsort(dim=0).T.tolist()
         parts = [tuple(sorted(block[slot] for slot in rank[:count])) for rank, count in zip(ranks, counts, strict=True)]
-        after = tuple(range(block.stop, len(passage.text)))
-        return [Weighed(Cloze(passage, part + after, part), len(block) / len(part) / self.n) for part in parts]
+        after = tuple(range(block.stop, len(text.tokens)))
+        return [Weighted(MaskedQuery(text, part + after, part), len(block) / len(part) / self.n) for part in parts]
 
-    def _variance(self, masks: Sequence[Weighed], answers: Answers) -> float:
-        """Of the mean, from the masks' own estimates."""
-        estimates = [self.n * mask.weight * fsum(answers.logps[mask.cloze]) for mask in masks]
+    def _variance(self, masks: Sequence[Weighted], answers: Answers) -> float:
+        """Return the variance of the mean, from the masks' own estimates."""
+        estimates = [self.n * mask.weight * fsum(answers.logps[mask.query]) for mask in masks]
         mean = fsum(estimates) / self.n
         return fsum((estimate - mean) ** 2 for estimate in estimates) / (self.n - 1) / self.n
 
 
-def _numbers(slots: Slots, length: int) -> tuple[int, ...]:
-    return tuple(range(length)[slots]) if isinstance(slots, slice) else slots
-
-
-Rank = Callable[[Reply], AtFloat]
-RANKS: dict[str, Rank] = {
-    "confidence": lambda reply: reply.beliefs.best[1],
-    "margin": lambda reply: reply.beliefs.margin,
-    "entropy": lambda reply: -reply.beliefs.entropy,
-    "left-to-right": lambda reply: -reply.at.to(reply.beliefs.best[1].dtype),
-}
-
-
 @dataclass
-class Reading:
-    """A passage while it is revealed."""
+class PartlyRevealed:
+    """A text while it is revealed."""
 
-    passage: Passage
-    logps: dict[int, float] = field(default_factory=dict)  # of the slots that are revealed
+    text: GivenText
+    logps: dict[int, float] = field(default_factory=dict)  # by revealed slot
     greedy: bool = True
-    rows: int = 0
+    forward_passes: int = 0
     positions: int = 0
 
     @property
     def done(self) -> bool:
-        return len(self.logps) == len(self.passage.text)
+        return len(self.logps) == len(self.text.tokens)
 
-    def cloze(self) -> Cloze:
-        """About the hidden slots of the first block that has any."""
-        hidden = tuple(slot for slot in range(len(self.passage.text)) if slot not in self.logps)
-        block = next(block for block in self.passage.blocks if hidden[0] in block)
-        return Cloze(self.passage, hidden, tuple(slot for slot in hidden if slot in block))
+    def query(self) -> MaskedQuery:
+        """Return the query about the hidden slots of the first block that has any."""
+        hidden = tuple(slot for slot in range(len(self.text.tokens)) if slot not in self.logps)
+        block = next(block for block in self.text.blocks if hidden[0] in block)
+        return MaskedQuery(self.text, hidden, tuple(slot for slot in hidden if slot in block))
 
-    def judgement(self) -> TextScore:
-        logps = [self.logps[slot] for slot in range(len(self.passage.text))]
-        return TextScore(logps, self.rows, self.rows, self.positions, greedy=self.greedy)
+    def score(self) -> TextScore:
+        logps = [self.logps[slot] for slot in range(len(self.text.tokens))]
+        return TextScore(logps, self.forward_passes, self.forward_passes, self.positions, greedy=self.greedy)
 
 
 @dataclass(frozen=True)
 class Revealing(Scorer):
-    """Abstract: a case ranks the slots that a step may reveal."""
+    """The base of scorers that reveal a text step by step; a subclass ranks the slots that a step may reveal."""
 
     quota: int = 1  # tokens revealed per step
 
     def __post_init__(self) -> None:
-        if self.quota < 1:
-            raise UnmaskError(f"quota={self.quota} does not work: choose 1 or more")
+        check_at_least(1, quota=self.quota)
 
     @abstractmethod
-    def rank(self, reply: Reply) -> AtFloat: ...
+    def rank(self, found: Predictions) -> AtFloat: ...
 
-    def __call__(self, passages: Sequence[Passage], denoiser: Denoiser, seed: int) -> list[TextScore]:
-        del seed
-        readings = [Reading(passage) for passage in passages]
-        while unfinished := [reading for reading in readings if not reading.done]:
+    def __call__(self, texts: Sequence[GivenText], denoiser: Denoiser, seed: int) -> list[TextScore]:
+        partly = [PartlyRevealed(text) for text in texts]
+        while unfinished := [each for each in partly if not each.done]:
             self.step(unfinished, denoiser)
-        return [reading.judgement() for reading in readings]
+        return [each.score() for each in partly]
 
-    def step(self, readings: Sequence[Reading], denoiser: Denoiser) -> None:
-        left = iter(readings)
-        for clozes in portions([reading.cloze() for reading in readings]):
-            self._reveal(list(islice(left, len(clozes))), clozes, ask(denoiser, clozes))
+    def step(self, partly: Sequence[PartlyRevealed], denoiser: Denoiser) -> None:
+        left = iter(partly)
+        for queries in portions([each.query() for each in partly]):
+            self._reveal(list(islice(left, len(queries))), queries, predict(denoiser, queries))
 
-    def _reveal(self, readings: Sequence[Reading], clozes: Sequence[Cloze], reply: Reply) -> None:
-        logp, best = reply.beliefs.logp(reply.target).tolist(), (reply.beliefs.best[0] == reply.target).tolist()
-        chosen = top(self.rank(reply), reply.real, self.quota).nonzero().tolist()
-        for reading, positions in zip(readings, reply.computed, strict=True):
-            reading.rows += 1
-            reading.positions += positions
-        for row, place in chosen:
-            readings[row].logps[clozes[row].asked[place]] = logp[row][place]
-            readings[row].greedy &= best[row][place]
+    def _reveal(self, partly: Sequence[PartlyRevealed], queries: Sequence[MaskedQuery], found: Predictions) -> None:
+        logp, best = found.beliefs.logp(found.target).tolist(), (found.beliefs.best[0] == found.target).tolist()
+        for each, positions in zip(partly, found.computed, strict=True):
+            each.forward_passes += 1
+            each.positions += positions
+        for row, place in top(self.rank(found), found.real, self.quota).nonzero().tolist():
+            partly[row].logps[queries[row].asked[place]] = logp[row][place]
+            partly[row].greedy &= best[row][place]
+
+
+ORDERS: dict[str, Callable[[Predictions], AtFloat]] = {
+    "confidence": lambda found: found.beliefs.best[1],
+    "margin": lambda found: found.beliefs.margin,
+    "entropy": lambda found: -found.beliefs.entropy,
+    "left-to-right": lambda found: -found.at.to(found.beliefs.best[1].dtype),
+}
 
 
 @scorer("duel")
@@ -307,10 +301,10 @@ class Revealing(Scorer):
 class Duel(Revealing):
     """log p under an order that the visible tokens alone decide: exact, and a probability (DUEL, arXiv 2603.01367)."""
 
-    order: Literal["confidence", "margin", "entropy", "left-to-right"] = "confidence"  # which token is next
+    order: Literal["confidence", "margin", "entropy", "left-to-right"] = "confidence"  # the token revealed next
 
-    def rank(self, reply: Reply) -> AtFloat:
-        return RANKS[self.order](reply)
+    def rank(self, found: Predictions) -> AtFloat:
+        return ORDERS[self.order](found)
 
 
 @scorer("path")
@@ -318,13 +312,13 @@ class Duel(Revealing):
 class TextPath(Revealing):
     """log p of the text revealed token by token, its own likeliest first: the order looks at the text."""
 
-    def rank(self, reply: Reply) -> AtFloat:
-        return reply.beliefs.logp(reply.target)
+    def rank(self, found: Predictions) -> AtFloat:
+        return found.beliefs.logp(found.target)
 
 
-def written_greedily(passages: Sequence[Passage], denoiser: Denoiser) -> tuple[list[bool], int]:
-    """Whether low-confidence remasking, a token per step, writes each text; and the rows that it took to know."""
-    readings, way = [Reading(passage) for passage in passages], Duel()
-    while undecided := [reading for reading in readings if reading.greedy and not reading.done]:
-        way.step(undecided, denoiser)
-    return [reading.greedy for reading in readings], sum(reading.rows for reading in readings)
+def written_greedily(texts: Sequence[GivenText], denoiser: Denoiser) -> tuple[list[bool], int]:
+    """Return whether low-confidence remasking, a token per step, writes each text; and the forward passes to know."""
+    partly, method = [PartlyRevealed(text) for text in texts], Duel()
+    while undecided := [each for each in partly if each.greedy and not each.done]:
+        method.step(undecided, denoiser)
+    return [each.greedy for each in partly], sum(each.forward_passes for each in partly)

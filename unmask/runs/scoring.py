@@ -11,7 +11,7 @@ from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
 from unmask.models.network.kv_cache import cached
 from unmask.policies.likelihood import Likelihood, likelihood
-from unmask.policies.scoring import Partition, Passage, Scorer, TextScore, scorer, written_greedily
+from unmask.policies.scoring import GivenText, Partition, Scorer, TextScore, scorer, written_greedily
 from unmask.registry import parse
 from unmask.runs.progress import Progress, telling
 from unmask.runs.prompts import EncodedPrompt, OnePrompt, check_ids, check_room, read_prompt
@@ -96,14 +96,14 @@ class Scoring:
             [self._passage(*pair) for pair in pairs], cached(self.model.denoiser, None, self.model.name)
         )
 
-    def _passage(self, prompt: EncodedPrompt, text: EncodedPrompt) -> Passage:
+    def _passage(self, prompt: EncodedPrompt, text: EncodedPrompt) -> GivenText:
         if (mask := self.model.denoiser.mask_id) in prompt.ids + text.ids:
             raise UnmaskError(f"the mask token (id {mask}) is not part of a text: only whole ones are scored")
         own = self.model.denoiser.block_size
         block = self.block or own or len(text.ids)
-        return Passage(prompt.ids, text.ids, block, len(prompt.ids) % own % block if own else 0)
+        return GivenText(prompt.ids, text.ids, block, len(prompt.ids) % own % block if own else 0)
 
-    def _scored(self, pair: Pair, passage: Passage, judged: TextScore) -> Scored:
+    def _scored(self, pair: Pair, passage: GivenText, judged: TextScore) -> Scored:
         prompt, text = pair
         values = vars(judged) | {"logps": tuple(judged.logps), "logp": fsum(judged.logps)}
         settings = {
