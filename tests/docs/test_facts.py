@@ -35,8 +35,8 @@ def names_in(record: dict[str, Any]) -> list[str]:
 
 
 def test_the_page_on_runs_explains_every_field(tmp_path: Path, command):
-    words = "-m toy-chain -t countdown -d low-confidence -l 16 --limit 1 --out".split()
-    assert command("eval", *words, str(tmp_path))[0] == 0
+    words = ["-m", "toy-chain", "-t", "countdown", "-d", "low-confidence", "-l", "16", "--limit", "1"]
+    assert command("eval", *words, "--out", str(tmp_path))[0] == 0
     head = json.loads((tmp_path / "run.json").read_text("utf-8"))
     record = json.loads((tmp_path / "records.jsonl").read_text("utf-8").splitlines()[0])
     for name in [*head, *head["spec"], *names_in(record)]:
@@ -83,8 +83,8 @@ def test_the_planned_hours_are_those_of_the_plan():
 
 
 def test_the_diagram_of_imports_is_that_of_the_layers():
-    layers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]["layers"]
-    assert diagram(layers) in page("design"), "run `python -m tools.layers`"
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    assert diagram(contracts[0]["layers"]) in page("design"), "run `python -m tools.layers`"
 
 
 def test_every_package_of_the_tree_is_on_the_page_on_the_design():

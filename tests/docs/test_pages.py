@@ -1,7 +1,7 @@
 """The Python and shell blocks of README and documentation run as they stand, one folder and one namespace per page.
 
-A block under `<!-- not run: reason -->` is left out. Of a shell block only the `unmask` commands are run. An answer to a
-Countdown question must be right, so that every example shows a success.
+A block under `<!-- not run: reason -->` is left out. Of a shell block only the `unmask` commands are run. An answer to
+a Countdown question must be right, so that every example shows a success.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import unmask
+from unmask.core import decoder
 from unmask.tasks import Problem
 from unmask.tasks.generated.countdown import Countdown
 
@@ -61,6 +62,7 @@ def is_right(question: str, text: str) -> bool:
 )
 def test_a_page_runs_as_it_stands(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(decoder, "_classes", {**decoder._classes})  # pages register decoders of their own
     Path("DIR").mkdir()  # the folder of benchmark files in commands that are only planned
     names: dict[str, Any] = {}
     variables: dict[str, str] = {}
@@ -81,8 +83,8 @@ def test_a_page_runs_as_it_stands(page: Path, tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_no_source_line_is_wider_than_a_screen(page: Path):
-    wide = [number for number, line in enumerate(page.read_text("utf-8").splitlines(), 1) if len(line) > 120]
-    assert page.name == "journal.md" or wide == []
+    written = re.sub(r"<!-- results:.*?<!-- /results -->", "", page.read_text("utf-8"), flags=re.DOTALL)
+    assert page.name == "journal.md" or [line for line in written.splitlines() if len(line) > 120] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
