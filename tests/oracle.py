@@ -54,12 +54,12 @@ PLAIN: dict[str, Callable[..., plain.Path | plain.Search]] = {
 
 # Decoders that are written plainly, or defined by others that are, in a test of their own.
 ELSEWHERE = {
-    "order-search": "tests/decoders/test_frontier.py",
-    "token-search": "tests/decoders/test_frontier.py",
+    "order-search": "tests/decoders/test_order_or_token_search.py",
+    "token-search": "tests/decoders/test_order_or_token_search.py",
     "vote": "tests/decoders/test_repeat.py",
     "repair": "tests/decoders/test_repair.py",
     "best-of": "tests/decoders/test_repeat.py",
-    "search": "tests/decoders/test_deviations.py",
+    "search": "tests/decoders/test_search.py",
     "dream": "tests/api/test_dream.py",
 }
 

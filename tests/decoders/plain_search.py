@@ -1,82 +1,114 @@
-"""Order search and token search (arXiv 2601.20339, Appendix) plainly: one problem, lists and loops, whole logits."""
+"""The search over second choices, plainly: one problem, a list of texts, a Python loop over steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+import math
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-Forward = Callable[[Tensor], Tensor]  # tokens (row, pos) -> logits (row, pos, vocab)
+from tests.decoders.plain_repair import judged
+from unmask.bench import reference_loops as plain
+from unmask.bench.reference_loops import Forward, Likelihood
 
-Vary = Literal["order", "token"]
-Score = Literal["visible", "path"]
+HURRY = 1.25
 
 
-@dataclass(frozen=True)
-class Partial:
-    x: tuple[int, ...]
-    path: float  # log p of every token when it was written
+@dataclass
+class Text:
+    x: Tensor
+    prior: float = 0.0
+    step: dict[int, int] = field(default_factory=dict)  # by position
+    second: dict[int, tuple[int, float]] = field(default_factory=dict)  # by position: the token, and its odds
     score: float = 0.0
 
-
-def search(
-    forward: Forward,
-    prompt: Sequence[int],
-    length: int,
-    mask: int,
-    *,
-    vary: Vary,
-    score: Score,
-    beams: int,
-    block: int,
-) -> tuple[list[Partial], int]:
-    """The last K texts, best first, and how many rows were forwarded."""
-    start = (*prompt, *[mask] * length)
-    holes = [i for i, token in enumerate(start) if token == mask]
-    live, forwards = [Partial(start, 0.0)], 1
-    known = {start: log_p(forward, start, mask)}
-    for first in range(0, len(holes), block):
-        here = holes[first : first + block]
-        for _ in here:
-            children: list[Partial] = []
-            for row in live:
-                children += expand(row, known[row.x], here, mask, vary, beams)
-            seen: dict[tuple[int, ...], Partial] = {}
-            known = {}
-            for child in children:
-                if child.x not in known and score == "visible" and beams > 1:
-                    known[child.x] = log_p(forward, child.x, mask)
-                    forwards += 1
-                if score == "visible" and beams > 1:
-                    value = sum(float(known[child.x][i, child.x[i]]) for i in holes if child.x[i] != mask)
-                else:
-                    value = child.path
-                if child.x not in seen or value > seen[child.x].score:
-                    seen.pop(child.x, None)
-                    seen[child.x] = Partial(child.x, child.path, value)
-            live = sorted(seen.values(), key=lambda row: -row.score)[:beams]
-            for row in live:
-                if row.x not in known and mask in row.x:
-                    known[row.x] = log_p(forward, row.x, mask)
-                    forwards += 1
-    return live, forwards
+    @property
+    def last(self) -> int:
+        return max(self.step.values(), default=0)
 
 
-def expand(row: Partial, logp: Tensor, here: list[int], mask: int, vary: str, beams: int) -> list[Partial]:
-    masked = [i for i in here if row.x[i] == mask]
-    surest = sorted(masked, key=lambda i: -float(logp[i].max()))
-    if vary == "order":
-        writes = [(i, int(logp[i].argmax())) for i in surest[:beams]]
-    else:
-        tokens = sorted(range(logp.shape[1]), key=lambda token: -float(logp[surest[0], token]))[:beams]
-        writes = [(surest[0], token) for token in tokens if logp[surest[0], token] > -torch.inf]
-    return [Partial((*row.x[:i], token, *row.x[i + 1 :]), row.path + float(logp[i, token])) for i, token in writes]
+@dataclass
+class Plain:
+    forward: Forward
+    slots: Tensor
+    mask_id: int
+    budget: int
+    width: int
+    sure: float
+    plausible: float
+    block: int
+    likelihood: Likelihood
 
+    def __post_init__(self) -> None:
+        self.left = self.budget
+        self.scoring = len(plain.hidden_together([self.slots], 0, self.likelihood))
 
-def log_p(forward: Forward, x: tuple[int, ...], mask: int) -> Tensor:
-    logits = forward(torch.tensor([x]))[0].double().clone()
-    logits[:, mask] = -torch.inf
-    return logits.log_softmax(-1)
+    def run(self, x: Tensor) -> list[Text]:
+        """The best texts, no two of them equal."""
+        texts = [self.write(Text(x), self.left)]
+        path = sum(self.logp)
+        if self.left > 2 * self.scoring:
+            self.judge(texts[0])
+            while chosen := self.choose(texts):
+                share = self.left // len(chosen) - self.scoring
+                texts += [self.judge(self.write(self.deviate(text, place), share)) for text, place in chosen]
+        else:
+            texts[0].score = path
+        seen: dict[tuple[int, ...], Text] = {}
+        for text in sorted(texts, key=lambda text: -text.score):
+            seen.setdefault(tuple(text.x.tolist()), text)
+        return list(seen.values())[: self.width]
+
+    def write(self, text: Text, allowed: int) -> Text:
+        self.logp: list[float] = []
+        number = text.last
+        while len(masked := self.slots[text.x[self.slots] == self.mask_id]):
+            number, self.left = number + 1, self.left - 1
+            first = int((self.slots == masked[0]).nonzero()[0, 0]) // self.block * self.block
+            here = self.slots[first : first + self.block]
+            here = here[text.x[here] == self.mask_id]
+            l = plain.logits(self.forward, text.x[None], self.mask_id)[0]
+            logp, token = l.log_softmax(-1).topk(2, dim=-1)
+            blocks = math.ceil((len(masked) - len(here)) / self.block)
+            quota = len(here) if allowed <= 1 + blocks else math.ceil(len(masked) / allowed**HURRY)
+            certain = int((logp[here, 0].exp() >= self.sure).sum())
+            for place in plain.best(logp[:, 0], here, max(1, certain, quota)).tolist():
+                text.x[place], text.step[place] = token[place, 0], number
+                text.second[place] = int(token[place, 1]), float(logp[place, 1] - logp[place, 0])
+                self.logp.append(float(logp[place, 0]))
+            allowed -= 1
+        return text
+
+    def judge(self, text: Text) -> Text:
+        self.left -= self.scoring
+        text.score = float(judged(self.forward, text.x, self.slots, self.likelihood, self.mask_id).sum())
+        return text
+
+    def choose(self, texts: list[Text]) -> list[tuple[Text, int]]:
+        if max(math.exp(text.score) for text in texts) >= self.sure:
+            return []
+        plausible = [
+            (text, place)
+            for text in texts
+            for place in sorted(text.second)
+            if text.prior + text.second[place][1] >= math.log(self.plausible) and self.cost(text, place) <= self.left
+        ]
+        plausible.sort(key=lambda pair: -(pair[0].prior + pair[0].second[pair[1]][1]))
+        chosen, total = [], 0
+        for text, place in plausible[: self.width]:
+            total += self.cost(text, place)
+            if total <= self.left:
+                chosen.append((text, place))
+        return chosen
+
+    def cost(self, text: Text, place: int) -> int:
+        return text.last - text.step[place] + 1 + self.scoring
+
+    def deviate(self, text: Text, place: int) -> Text:
+        (token, odds), began = text.second.pop(place), text.step[place]
+        later = [where for where, step in text.step.items() if step >= began]
+        x = text.x.index_fill(0, torch.tensor(later), self.mask_id)
+        x[place] = token
+        step = {where: step for where, step in text.step.items() if step < began} | {place: began}
+        return Text(x, text.prior + odds, step)

@@ -161,13 +161,39 @@ def test_a_readers_gradient_mode_is_left_alone(spec: str):
         assert not torch.is_inference_mode_enabled()
 
 
-@every_decoder
+@pytest.mark.parametrize("spec", [spec for spec in specs() if (getattr(decoder.make(spec), "block", None) or 1) > 1])
 def test_it_refuses_a_canvas_smaller_than_its_block(spec: str):
-    made = decoder.make(spec)
-    block = getattr(made, "block", None)
-    if block is not None and block > 1:
-        with pytest.raises(UnmaskError, match=f"block={block} does not fit: choose 1 to {block - 1}"):
-            run(spec, MODELS[0], [[1]], length=block - 1)
+    block = getattr(decoder.make(spec), "block", 0)
+    with pytest.raises(UnmaskError, match=f"block must be between 1 and {block - 1}"):
+        run(spec, MODELS[0], [[1]], length=block - 1)
+
+
+@every_model
+@every_decoder
+def test_a_decoder_keeps_what_its_contract_claims(spec: str, model: str):
+    denoiser, made = LOADED[model], decoder.make(spec)
+    canvas = Canvas.blank(PROMPTS, LENGTH, denoiser.mask_id, dtype=denoiser.dtype)
+    before, announced, finished = None, set(), {}
+    for frame in stream(made, denoiser, canvas, 3):
+        now = frame.canvas
+        if before is not None and made.commits_only:
+            then = before.rows(frame.parent) if frame.parent is not None else before
+            assert (then.masked | (then.tokens == now.tokens)).all()  # what was written stays
+        if made.single_path:
+            assert now.problem.tolist() == list(range(len(PROMPTS)))
+        for problem in now.problem.unique().tolist():
+            if not now.rows((now.problem == problem).nonzero()[:, 0]).masked.any():
+                finished.setdefault(problem, frame.step)
+        if frame.ended is not None:
+            announced |= set(frame.ended.canvas.problem.tolist())
+        before = now
+    assert set(finished) == set(range(len(PROMPTS)))
+    if made.ends_together:
+        assert len(set(finished.values())) == 1
+    if made.announces_ends and made.single_path:
+        assert announced == {problem for problem, step in finished.items() if step < max(finished.values())}
+    if not made.announces_ends:
+        assert not announced
 
 
 @settings(max_examples=12)
@@ -208,7 +234,7 @@ def test_with_one_block_the_three_likelihoods_agree(beams: int, samples: int, in
     assert [r.score for r in results[0]] == [r.score for r in results[1]] == [r.score for r in results[2]]
 
 
-def test_autoregression_is_block_1_with_one_token_a_step():
+def test_autoregression_is_block_1_with_one_token_per_step():
     for model in MODELS:
         for result in run("ar(temperature=0.7)", model, PROMPTS):
             assert result.canvas.order[0, result.canvas.start :].tolist() == list(range(1, LENGTH + 1))

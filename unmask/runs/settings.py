@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, get_args
 
 import torch
 
-import unmask.decoders  # noqa: F401  registers the decoders
+import unmask.decoders  # noqa: F401  registers them
 from unmask.core import Adapter, Canvas, Decoder, Denoiser, decoder
 from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError, nearest

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import unmask
-from tests.decoders.plain_search import Score, Vary, search
+from tests.decoders.plain_order_or_token_search import Score, Vary, search
 from unmask.core import Canvas, decode, decoder
 from unmask.models import Model
 
