@@ -1,8 +1,6 @@
 """`unmask report`: tables on standard output, files where they were asked for, one sentence for what cannot be."""
 
 import json
-import re
-import shlex
 import sys
 from functools import partial
 from pathlib import Path

@@ -1,9 +1,5 @@
 """A tree says what its trace says: every candidate counted once, the path to the answer marked, the same bytes."""
 
-import json
-import re
-import shlex
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import unmask
-from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.report.plots import keep, kind_of
 from unmask.report.search_tree import read_tree
