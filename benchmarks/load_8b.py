@@ -1,4 +1,4 @@
-"""Does an 8B checkpoint load without a second copy, and is its forward as fast as one written by hand?
+"""Measure the memory that loading an 8B checkpoint needs, and its forward pass beside one written by hand.
 
     PYTHONPATH=. python benchmarks/load_8b.py                              # 8B shape, bfloat16, on a GPU
     PYTHONPATH=. python benchmarks/load_8b.py --size nano --device cpu     # a rehearsal anywhere
@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unmask.bench.measurement import Measurement, measure
+from unmask.bench.subject import Measurement, Tokens, measure
 from unmask.core import Canvas
 from unmask.models.checkpoints.random_weights import random_folder, random_shape
 from unmask.models.devices import format_bytes
@@ -33,7 +33,7 @@ from unmask.models.network.transformer import Transformer
 
 
 class HostMemory:
-    """The peak of this process's anonymous memory inside the `with`, beyond what it had before."""
+    """Measures the peak of this process's anonymous memory inside the `with`, beyond what it had before."""
 
     def __enter__(self) -> HostMemory:
         self.before = self.most = anonymous()
@@ -62,7 +62,7 @@ def anonymous() -> int:
 
 
 def by_hand(module: Transformer, tokens: Tensor, at: Tensor) -> Tensor:
-    """LLaDA's forward written for one shape: fused weights, no padding, logits only at `at`."""
+    """LLaDA's forward pass written for one shape: fused weights, no padding, logits only at `at`."""
     shape = module.shape
     rows, length = tokens.shape
     half = torch.arange(0, shape.head_width, 2, device=tokens.device, dtype=torch.float32) / shape.head_width
@@ -89,11 +89,12 @@ def by_hand(module: Transformer, tokens: Tensor, at: Tensor) -> Tensor:
 
 
 def median_ms(run: Callable[[], object], device: torch.device, times: int) -> float:
-    def once(measurement: Measurement) -> None:
+    def once(measurement: Measurement) -> Tokens:
         del measurement
         run()
+        return []
 
-    return 1e3 * statistics.median([measure(once, device).wall for _ in range(times + 3)][3:])
+    return 1e3 * statistics.median([measure(once, device).seconds for _ in range(times + 3)][3:])
 
 
 def measure_load(

@@ -1,10 +1,10 @@
-"""What an evaluation run adds to decoding alone: prompts, batching, grading, writing records and reading them back.
+"""Measure what an evaluation run adds to decoding: prompts, batching, grading, writing records and reading them.
 
     python benchmarks/overhead.py --model tiny --decoder ots --length 64 --limit 32 --batch 8
 
-Prints one JSON line per round: seconds spent decoding, seconds spent on the rest, and their ratio. The model is loaded
-before the clock starts. `bare` is the time to decode the same problems outside a run, for comparison. On a shared
-machine it varies by more than the overhead, which is why the overhead is timed inside a single run.
+One JSON line is printed per round: seconds spent decoding, seconds spent on the rest, and their ratio. The model is
+loaded before the clock starts. `bare` is the time to decode the same problems outside a run, for comparison. On a
+shared machine it varies by more than the overhead, so the overhead is timed inside a single run.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from unmask.tasks import task
 
 
 class Stopwatch:
-    """A function, and the seconds spent in it."""
+    """Calls a function and sums the seconds spent in it."""
 
     def __init__(self, inner):
         self.inner, self.seconds = inner, 0.0
@@ -38,7 +38,7 @@ class Stopwatch:
 
 
 def inside(grid: Grid) -> tuple[float, float]:
-    """Seconds of one run: spent decoding, and in total."""
+    """Return the seconds that one run spends decoding, and in total."""
     whole = Generation.outputs
     timed = Stopwatch(whole)
     Generation.outputs = lambda self, *args, **kwargs: timed(self, *args, **kwargs)

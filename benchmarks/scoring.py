@@ -1,9 +1,9 @@
-"""Ways to score a text side by side: how often a right answer scores above a wrong one, and what a text costs.
+"""Compare scorers: how often a right answer scores above a wrong one, and what scoring a text costs.
 
 python benchmarks/scoring.py duel path "elbo(n=128)" "interleaved(combs=2)" --tasks "countdown(level=4)" --limit 100
 
-Each problem is answered several times at a temperature above 0. Its distinct texts are scored, and the figure of a scorer
-is the share of pairs of a right and a wrong text that it ranks correctly: the mean over problems that have both.
+Each problem is answered several times at a temperature above 0. Its distinct texts are scored, and the figure of a
+scorer is the share of pairs of a right and a wrong text that it ranks correctly: the mean over problems that have both.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
 def sampled(
     model: Model, source: Task, problems: list[Problem], args: argparse.Namespace
 ) -> list[tuple[list[int], list[list[int]], list[bool]]]:
-    """Of each problem that has both kinds: the prompt's ids, its distinct texts' ids, and which of them are right."""
+    """Return the ids of prompts, the ids of their distinct texts and the grades, for problems with both grades."""
     spec = f"vote(n={args.samples}, inner=low-confidence(temperature={args.temperature}))"
     prompts = [list(source.messages(problem)) for problem in problems]
     outputs = unmask.generate(
@@ -57,11 +57,11 @@ def sampled(
     )
     answers = []
     for problem, output in zip(problems, outputs, strict=True):
-        texts = {row.ids: source.grade(problem, row.text).right for row in output.rows}
+        texts = {row.ids: source.grade(problem, row.text).right for row in output.hypotheses}
         if len(set(texts.values())) == 2:
-            start = len(output.rows[0].ids) - args.length
+            start = len(output.hypotheses[0].ids) - args.length
             answers.append(
-                (list(output.rows[0].ids[:start]), [list(ids[start:]) for ids in texts], list(texts.values()))
+                (list(output.hypotheses[0].ids[:start]), [list(ids[start:]) for ids in texts], list(texts.values()))
             )
     return answers
 
@@ -78,7 +78,7 @@ def measure(
         won, pairs = rank(right, [each.logp for each in scored])
         shares.append(won / pairs)
         best.append(right[max(range(len(scored)), key=lambda number: scored[number].logp)])
-        rows += [each.rows for each in scored]
+        rows += [each.forward_passes for each in scored]
     auc = estimate(shares)
     return {
         "scorer": scorer,

@@ -1,4 +1,4 @@
-"""Decoders side by side on the five generated families: accuracy and cost per problem, as JSON lines.
+"""Compare decoders on the five generated tasks: accuracy and cost per problem, as JSON lines.
 
 python benchmarks/search.py "adaptive(sure=0.98)" "ots(likelihood=interleaved(combs=2))" --limit 500 --device cuda
 """
@@ -62,7 +62,7 @@ def measure(
     seconds = time.perf_counter() - began
     right, any_right = [], []
     for problem, output in zip(problems, outputs, strict=True):
-        grades = {text: family.grade(problem, text).right for text in {row.text for row in output.rows}}
+        grades = {text: family.grade(problem, text).right for text in {each.text for each in output.hypotheses}}
         right.append(grades[output.text])
         any_right.append(any(grades.values()))
     accuracy = sum(right) / len(right)

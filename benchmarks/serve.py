@@ -1,15 +1,13 @@
-"""An engine under many clients for some time: is every request answered as `unmask generate` does, how fast, and does
-the memory stay flat?
+"""Load test of an engine: whether every request is answered as by `unmask generate`, how fast, and the memory used.
 
     python benchmarks/serve.py --model tiny --decoder low-confidence --clients 64 --seconds 60
     python benchmarks/serve.py --model tiny --decoder search --device cuda --streams 8 --leavers 8 --seconds 180
 
-Three stages on the same problems, each with a seed of its own: `generate`, one after the other; one client of an
+Three stages on the same problems, each problem with its own seed: `generate`, one after the other; one client of an
 engine; many clients, each of which sends a request as soon as its last one is answered. Of the many, some read streams
-and some give their requests up halfway. Prints a JSON line per stage; one with anything lost or unequal exits with 1.
-On a GPU a score may differ in its last digits from that of another batch size, and so may a text here and there:
-there `equal text` and `unequal` are only counted.
-`cpu` is seconds of CPU time per answer, which other work on the machine does not change as it changes the pace.
+and some cancel their requests halfway. A JSON line is printed per stage; lost or unequal answers end with exit code 1.
+On a GPU scores, and so some texts, may depend on the batch size: there `equal text` and `unequal` are only counted.
+`cpu` is seconds of CPU time per answer, which other processes affect less than the rate.
 """
 
 import argparse
@@ -38,14 +36,14 @@ class Forwards(Watcher):
 
 
 def likeness(output: unmask.Output, alone: unmask.Output) -> str:
-    """Whether two answers are the same to the last bit of their scores, in their texts, or not."""
-    if (output.text, output.rows) == (alone.text, alone.rows):
+    """Return whether two answers are equal to the last bit of their scores, equal in their texts, or unequal."""
+    if (output.text, output.hypotheses) == (alone.text, alone.hypotheses):
         return "equal"
     return "equal text" if output.text == alone.text else "unequal"
 
 
 class Clients:
-    """Requests of a fixed list, sent again and again, and what came of them."""
+    """Clients that send the requests of a fixed list repeatedly, and count the outcomes."""
 
     def __init__(self, engine: unmask.AsyncEngine, prompts: list, expected: list, length: int):
         self.engine, self.prompts, self.expected, self.length = engine, prompts, expected, length

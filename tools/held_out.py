@@ -1,4 +1,4 @@
-"""Marks the published problems that a generated family could produce, so that none is trained on.
+"""Mark the published problems that a generated task could produce, so that none is trained on.
 
     python tools/held_out.py DATA
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from unmask.tasks.generated import countdown
-from unmask.tasks.generated.generated import mark_of
+from unmask.tasks.generated.base import mark_of
 
 FILE = Path(__file__).parents[1] / "unmask" / "tasks" / "held_out.txt"
 

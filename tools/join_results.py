@@ -1,7 +1,7 @@
 """Join packed records of one experiment that were run in pieces: `python -m tools.join_results OUT PACK…`.
 
-The first file says which experiment. A cell may come from any file that ran its decoder on its problems with the same
-arithmetic, even for another experiment. Where two files hold the same cell, the later one's records count.
+The first file names the experiment. A cell may come from any file that ran its decoder on its problems with the same
+arithmetic, even for a different experiment. If two files hold the same cell, the records of the later file count.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from unmask.experiments import EXPERIMENTS
-from unmask.experiments.archive import packed, read_packed
 from unmask.experiments.methods import Part
-from unmask.experiments.results import Evidence
+from unmask.experiments.results import Results, packed, read_packed
 from unmask.report.gather import grouped
 from unmask.runs.grid import meaning
 from unmask.runs.pack import write_lines
@@ -28,29 +27,29 @@ from unmask.runs.store import Run
 from unmask.tasks import task
 
 Cell = tuple[str, int, int, int]  # decoder, length, seed, sample
-CIRCUMSTANCES = ("task_versions", "metric", "prompts", "device", "dtype", "precision")  # that are not mixed
+CONDITIONS = ("task_versions", "metric", "prompts", "device", "dtype", "precision")  # settings of runs that must agree
 
 
-def joined(pieces: Sequence[Evidence], measured: Any = None) -> Evidence:
+def joined(pieces: Sequence[Results], measured: Any = None) -> Results:
     setup = replace(pieces[0].setup, methods=())
     parts = EXPERIMENTS[pieces[0].experiment].parts(setup)
     runs = {part.name: run for part in parts if (run := _run(part, pieces))}
     return replace(pieces[0], setup=setup, parts=parts, runs=runs, measured=measured or pieces[0].measured)
 
 
-def _run(part: Part, pieces: Sequence[Evidence]) -> Run | None:
-    """None where nothing of it was run."""
+def _run(part: Part, pieces: Sequence[Results]) -> Run | None:
+    """Return the run of a part with the records of all pieces; None if no piece ran it."""
     runs = [
         run for piece in pieces for each in piece.parts if _alike(each, part) and (run := piece.runs.get(each.name))
     ]
     fitting = [run for run in runs if run.spec["limit"] == part.limit]
     if not fitting:
         return None
-    head, circumstances = fitting[-1].head, _circumstances(fitting[-1])
+    head, conditions = fitting[-1].head, _conditions(fitting[-1])
     named = (meaning(method.spec, length) or method.spec for method in part.methods for length in part.lengths)
     decoders, cells = list(dict.fromkeys(named)), {}
     for run in runs:
-        if _circumstances(run) == circumstances:
+        if _conditions(run) == conditions:
             cells |= _cells(run.records)
     problems = {problem.id for problem in islice(task.make(part.task).problems(), part.limit)}
     wanted = [cell for cell in product(decoders, part.lengths, part.seeds, range(part.samples)) if cell in cells]
@@ -63,8 +62,8 @@ def _run(part: Part, pieces: Sequence[Evidence]) -> Run | None:
     return replace(fitting[-1], head=head | {"spec": spec, "cells": counts}, records=records) if records else None
 
 
-def _circumstances(run: Run) -> list[Any]:
-    return [run.spec[name] for name in CIRCUMSTANCES]
+def _conditions(run: Run) -> list[Any]:
+    return [run.spec[name] for name in CONDITIONS]
 
 
 def _alike(one: Part, other: Part) -> bool:
@@ -76,7 +75,7 @@ def _cells(records: Iterable[Record]) -> dict[Cell, list[Record]]:
 
 
 def main(out: Path, *files: Path) -> None:
-    """Files that end in `.json` hold what was measured."""
+    """Join packed files; a file that ends in `.json` holds measurements."""
     measured = [json.loads(file.read_text("utf-8")) for file in files if file.suffix == ".json"]
     pieces = [read_packed(file) for file in files if file.suffix != ".json"]
     write_lines(out, packed(joined(pieces, *measured)))

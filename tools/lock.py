@@ -1,10 +1,10 @@
 """Write `requirements.lock`: every package that development, CI and releases install, with its version and hashes.
 
-    python -m tools.lock            # keep the versions of the lock where they still fit
-    python -m tools.lock --upgrade  # take the newest
+    python -m tools.lock            # keep the locked versions that still satisfy pyproject.toml
+    python -m tools.lock --upgrade  # use the newest versions
 
-torch is left out: which of its builds fits depends on the machine, and its version is pinned in `constraints.txt`. What
-torch needs besides drivers is in the lock. Needs `uv`.
+torch is left out: its build depends on the machine, and its version is pinned in `constraints.txt`. The dependencies of
+torch, except drivers, are in the lock. This needs `uv`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEADER = "# Made by `make lock`. torch is pinned in constraints.txt.\n"
 
 
 def requirements() -> list[str]:
-    """What pyproject.toml asks for, with the extra `dev` and the build backend, without torch itself."""
+    """Return the requirements of pyproject.toml, with the extra `dev` and the build backend, without torch itself."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     extras = project["project"]["optional-dependencies"]
     wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"], *_extra("dev", extras)]
@@ -41,15 +41,7 @@ def _extra(name: str, extras: dict[str, list[str]]) -> list[str]:
 
 
 def main() -> None:
-    options = [
-        "--quiet",
-        "--generate-hashes",
-        "--universal",
-        "--no-header",
-        "--no-annotate",
-        "--python-version",
-        "3.11",
-    ]
+    options = ["--quiet", "--generate-hashes", "--universal", "--no-header", "--no-annotate", "--python-version=3.11"]
     compile_ = ["uv", "pip", "compile", *options, *sys.argv[1:], "--output-file", str(LOCK), "-"]
     subprocess.run(compile_, input="\n".join(requirements()), text=True, check=True, cwd=ROOT)
     LOCK.write_text(HEADER + LOCK.read_text("utf-8").removeprefix(HEADER), "utf-8")

@@ -1,7 +1,7 @@
 """Draw the pictures of the README and the pages: `python -m tools.pictures [DOCS]`, or `make results`.
 
-The embedded model writes and scores the texts, so the same pictures come out wherever its sums do. Each is drawn for
-light and for dark pages.
+The embedded model writes and scores the texts, so a machine with the same float32 sums draws the same pictures. Each is
+drawn for light and for dark pages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import unmask
 from unmask.experiments import frontier
-from unmask.experiments.archive import read_packed
+from unmask.experiments.results import read_packed
 from unmask.report.plots import render
 from unmask.tasks import Problem
 from unmask.tasks.generated.countdown import Countdown
@@ -24,7 +24,7 @@ RECORDS = Path("data/results/frontier.jsonl.gz")
 LENGTH = 64
 WORST = 4.0  # −log p of the darkest cell
 CELL, GAP = 1.0, 0.35
-LEFT, END = 4.2, 6.4  # room for names and for log p
+LEFT, END = 4.2, 6.4  # width of the names and of log p
 ANSWER = "<…>"  # the tag that begins an answer, shortened
 LEGEND = "The darker a token, the less the model predicts it once it is hidden."
 DOUBT = (213 / 255, 94 / 255, 0.0)
@@ -58,7 +58,7 @@ Draw = Callable[[bool], bytes]  # on dark pages or light ones
 
 
 def pictures(docs: Path) -> dict[str, bytes]:
-    """By path under the documentation's folder."""
+    """Return every picture by its path under the documentation's folder."""
     model = unmask.load("tiny")
     drawn: Mapping[str, Draw] = {
         "scores": lambda dark: draw(list(two_scores(model)), dark, LEGEND),
@@ -71,13 +71,13 @@ def pictures(docs: Path) -> dict[str, bytes]:
 
 
 def two_scores(model: unmask.Model) -> Iterator[Section]:
-    """What two scores see in a right and in a wrong text."""
-    for heading, way in SCORERS.items():
-        yield heading, _wrapped(_line(model, name, QUESTION, text, way) for name, text in TEXTS.items())
+    """Yield a right and a wrong text, scored by two scorers."""
+    for heading, scorer in SCORERS.items():
+        yield heading, _wrapped(_line(model, name, QUESTION, text, scorer) for name, text in TEXTS.items())
 
 
 def path_and_search(model: unmask.Model) -> Iterator[Section]:
-    """A path that goes wrong, and the best texts of a search on the same problem, all predicted again."""
+    """Yield a wrong path and the best texts of a search on the same problem, all scored by the search's likelihood."""
     prompt = [{"role": "user", "content": HARD.question}]
     headings = {
         "low-confidence": f"{HARD.question} · one path".replace("\n", " · "),
@@ -87,11 +87,11 @@ def path_and_search(model: unmask.Model) -> Iterator[Section]:
         output = unmask.generate(model, prompt, decoder=spec, length=LENGTH)
         ranked = sorted(output.hypotheses, key=lambda row: -row.score)[:SHOWN]
         lines = (_line(model, _mark(row.text), HARD.question, row.text, SCORE) for row in ranked)
-        yield f"{heading} ({spec}, {output.cost.forward_passes} rows)", _wrapped(lines)
+        yield f"{heading} ({spec}, {output.cost.forward_passes} forward passes)", _wrapped(lines)
 
 
 def canvas(model: unmask.Model) -> Section:
-    """Rows that fill their slots in orders of their own, not yet done."""
+    """Return rows of an unfinished canvas, each filled in its own order."""
     prompt = [{"role": "user", "content": QUESTION}]
     frames = list(unmask.stream(model, prompt, decoder=ROWS, length=MASKS))
     tokens = frames[3 * len(frames) // 4].frame.canvas.tokens.tolist()
@@ -107,15 +107,15 @@ def _mark(text: str) -> str:
     return "✓ right" if Countdown().grade(HARD, text).right else "✗ wrong"
 
 
-def _line(model: unmask.Model, name: str, question: str, text: str, way: str) -> Line:
+def _line(model: unmask.Model, name: str, question: str, text: str, scorer: str) -> Line:
     prompt = [{"role": "user", "content": question}]
-    scored = unmask.score(model, prompt, text, scorer=way, length=LENGTH)
+    scored = unmask.score(model, prompt, text, scorer=scorer, length=LENGTH)
     end = f"log p = {scored.logp + 0.0:.1f}".replace("-0.0", "0.0").replace("-", "−")
     return Line(name, _words(model, text), scored.logps, end)
 
 
 def _wrapped(lines: Iterable[Line]) -> list[Line]:
-    """Answers below the working that leads to them, so that narrow pages show large cells."""
+    """Put answers below the working that leads to them, so that narrow pages show large cells."""
     parts = []
     for line in lines:
         cut = line.words.index(ANSWER)
@@ -125,7 +125,7 @@ def _wrapped(lines: Iterable[Line]) -> list[Line]:
 
 
 def _words(model: unmask.Model, text: str) -> list[str]:
-    """Its tokens, tags shortened, and the end-of-text that ends it."""
+    """Return the tokens of a text, with short tags, and its end-of-text token."""
     return [_word(model, token) for token in model.text.encode(text)] + ["end"]
 
 
@@ -158,7 +158,7 @@ def draw(sections: list[Section], dark: bool, legend: str = "") -> bytes:
 
 
 def _step(line: Line) -> float:
-    """How far a line is below the one before; one without a name goes on with that."""
+    """Return the distance from the previous line; a line without a name continues it."""
     return CELL + (GAP if line.name else 0.05)
 
 

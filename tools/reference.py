@@ -1,4 +1,4 @@
-"""`python -m tools.reference`: docs/reference, help and lists of the command, from the code."""
+"""`python -m tools.reference`: write docs/reference and the lists that `unmask list` shows, from the code."""
 
 import argparse
 import dataclasses
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import unmask
-from unmask.cli.app import HELP, whole
-from unmask.cli.list import KINDS, LISTS, entries
+from unmask.cli.app import commands
+from unmask.cli.list import KINDS, LISTS, registered_entries
 from unmask.core import decoder
-from unmask.describe import describe_entry, field_comments
+from unmask.describe import FieldText, class_fields, describe_entry
 from unmask.integrations import compat
 from unmask.policies.likelihood import likelihood
 from unmask.registry import Registry
@@ -44,7 +44,7 @@ def api_page() -> str:
 def commands_page() -> str:
     text = [NOTE, "# Commands\n"]
     text.append("Answers go to standard output, everything else to standard error. Bad input exits with code 2.\n")
-    for path, command in _commands("unmask", whole()):
+    for path, command in _commands("unmask", commands()):
         text.append(f"## `{path}`\n")
         text.append(_help(command.help or ""))
         rows = [_option(parameter) for parameter in command.params if parameter.name != "help"]
@@ -60,9 +60,9 @@ def decoders_page() -> str:
         "Write a decoder as `name(setting=value, …)`, for example `ots(beams=4, block=32)`.\n",
     ]
     text += _entry_lines(decoder)
-    text.append("# Likelihoods\n\nWhat `likelihood=…` may be: `ots(likelihood=interleaved(combs=2))`.\n")
+    text.append("# Likelihoods\n\nThe values of `likelihood=…`, for example `ots(likelihood=interleaved(combs=2))`.\n")
     text += _entry_lines(likelihood)
-    text.append("# Ways to score a text\n\nWhat `unmask.score(…, way=…)` may be, beside every likelihood above.\n")
+    text.append("# Scorers\n\nThe values of `unmask.score(…, scorer=…)`, beside every likelihood above.\n")
     return "\n".join(text + _entry_lines(scorer))
 
 
@@ -114,10 +114,10 @@ def _class(owner: type) -> str:
     text = _paragraphs(owner) + "\n"
     if not dataclasses.is_dataclass(owner):
         return text
-    comments = field_comments(owner)
+    written = class_fields(owner)
     for field in dataclasses.fields(owner):
-        kind, meaning = comments.get(field.name, ("", ""))
-        text += f"\n- `{field.name}: {kind}`" + (f" — {meaning}" if meaning else "")
+        line = written.get(field.name, FieldText(""))
+        text += f"\n- `{field.name}: {line.annotation}`" + (f" — {line.comment}" if line.comment else "")
     for name, member in vars(owner).items():
         doc = inspect.getdoc(member)
         if doc and not name.startswith("_") and (isinstance(member, property | classmethod) or callable(member)):
@@ -157,42 +157,21 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def helps() -> str:
-    """The --help of every command, so that it can be shown before torch is loaded."""
-    group = whole()
-    top = group.make_context("unmask", [], resilient_parsing=True)
-    texts: dict[str, str] = {}
-    for name, command in group.commands.items():
-        context = command.make_context(name, [], parent=top, resilient_parsing=True)
-        texts[name] = _help_text(command, context)
-        for inner, sub in getattr(command, "commands", {}).items():
-            inner_context = sub.make_context(inner, [], parent=context, resilient_parsing=True)
-            texts[f"{name} {inner}"] = _help_text(sub, inner_context)
-    return json.dumps(texts, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def _help_text(command: Any, context: Any) -> str:
-    context.terminal_width = 78
-    return command.get_help(context)
-
-
 def lists() -> str:
-    """What `unmask list` shows, so that it can be shown before torch is loaded."""
-    return json.dumps({kind: entries(kind) for kind in KINDS}, indent=1, ensure_ascii=False) + "\n"
+    """Return what `unmask list` shows, so that it can be shown without loading torch."""
+    return json.dumps({kind: registered_entries(kind) for kind in KINDS}, indent=1, ensure_ascii=False) + "\n"
 
 
-def main(folder: Path = FOLDER, help_file: Path = HELP, list_file: Path = LISTS) -> None:
+def main(folder: Path = FOLDER, list_file: Path = LISTS) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")
-    help_file.write_text(helps(), encoding="utf-8")
     list_file.write_text(lists(), encoding="utf-8")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tools.reference", description="Write the reference pages again.")
+    parser = argparse.ArgumentParser(prog="python -m tools.reference", description="Write the reference pages.")
     parser.add_argument("--pages", type=Path, default=FOLDER, metavar="DIR", dest="folder", help="the pages")
-    parser.add_argument("--help-file", type=Path, default=HELP, metavar="FILE", help="the help of every command")
     parser.add_argument("--list-file", type=Path, default=LISTS, metavar="FILE", help="what `unmask list` shows")
     return parser.parse_args()
 

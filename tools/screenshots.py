@@ -1,8 +1,8 @@
-"""Write the pictures of docs/view.md again: pages of the embedded model, photographed in a browser.
+"""Write the pictures of docs/view.md: screenshots of pages of the embedded model.
 
     python -m tools.screenshots
 
-Needs a chromium.
+This needs chromium.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import unmask
-from unmask.cli.demo import PATH, SEARCH, TASK, traced
+from unmask.cli.demo import PATH, SEARCH, traced
 from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
 from unmask.serve.operations import Metrics
+from unmask.tasks import Countdown
 from unmask.view.trace_page import trace_page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "view"
@@ -34,7 +35,7 @@ WIDE = 1000  # pixels: two panels side by side, still readable in the column of 
 
 def main() -> None:
     model = unmask.load("tiny")
-    problem = next(iter(TASK.problems()))
+    problem = next(iter(Countdown().problems()))
     traces = [traced(model, problem, spec, LENGTH, 0) for spec in (SEARCH, PATH)]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver, serving(model) as url:
         page = Path(folder) / "page.html"

@@ -33,23 +33,3 @@ def test_json_is_one_object_on_standard_output(run):
     code, stdout, _ = run(*SMALL, "--only", "path", "--repeat", "1", "--json")
     assert code == 0
     assert json.loads(stdout)["format"] == "unmask-bench"
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--shape", "llada-8", "--device", "cpu"], "unknown shape 'llada-8': did you mean 'llada-8b'"),
-        (["--shape", "llada-nano", "--model", "tiny"], "choose one of them"),
-        ([*SMALL, "--only", "otts"], "unknown contender 'otts'"),
-        ([*SMALL, "--sweep", "forward_passes"], "unknown sweep 'forward_passes'"),
-        ([*SMALL, "--plot", "bench.gif"], "a picture cannot be written as 'bench.gif'"),
-        ([*SMALL, "--out", "nowhere/bench.json"], "there is no folder 'nowhere'"),
-        (["--model", "toy-chain", "--device", "cpu"], "toy-chain is not a transformer"),
-    ],
-)
-def test_bad_input_exits_with_2_and_one_sentence(run, tmp_path: Path, words: list[str], sentence: str):
-    code, stdout, stderr = run(*words)
-    assert (code, stdout) == (2, "")
-    assert sentence in stderr
-    assert stderr.count("\n") == 1
-    assert not list(tmp_path.iterdir())

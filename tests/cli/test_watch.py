@@ -1,4 +1,4 @@
-"""`--watch` shows rows in a terminal of any width, and a line per step elsewhere; the answer stays alone on stdout."""
+"""`--watch` shows texts in a terminal of any width, and a line per step elsewhere; the answer stays alone on stdout."""
 
 import io
 
@@ -16,12 +16,12 @@ def test_a_line_per_step_where_there_is_no_terminal(command):
     assert (code, printed) == (0, plain)
     lines = error.splitlines()
     assert len(lines) == 3
-    assert lines[0].startswith("step 1 · 2 texts alive · 0 pruned · 2 rows spent · ")
+    assert lines[0].startswith("step 1 · 2 texts alive · 0 pruned · 2 forward passes · ")
     assert "8 candidates" in lines[-1]
 
 
 @pytest.mark.parametrize("width", [80, 40])
-def test_rows_fit_the_terminal_and_are_told_without_colour(width: int):
+def test_texts_fit_the_terminal_without_colour(width: int):
     model = unmask.load("toy-chain")
     board = Board(model, width, 24)
     unmask.generate(

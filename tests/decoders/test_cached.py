@@ -15,7 +15,7 @@ from unmask.core import Beliefs, CacheView, Canvas, Decoded, Denoiser, Rows, dec
 from unmask.core.cache import distinct
 from unmask.models.load import load
 from unmask.models.network.cuda_graphs import Graphs
-from unmask.models.network.kv_cache import Store, cached, read_cache
+from unmask.models.network.kv_cache import DualCache, Store, cached, kv_cache
 from unmask.models.network.network import Network
 from unmask.models.wrappers import EarlyEnd, Guided, Suppressed
 
@@ -72,9 +72,9 @@ class Frozen:
 
     def __init__(self, network: Network, keep: str):
         self.network = network
-        cache = read_cache(keep)
-        assert cache is not None
-        self.kind, self.refresh = cache.keep, cache.refresh or network.context
+        cache = kv_cache.make(keep)
+        assert isinstance(cache, DualCache)
+        self.kind, self.refresh = kv_cache.name(cache), cache.refresh or network.context
         self.mask_id, self.context = network.mask_id, network.context
         self.device, self.dtype = network.device, network.dtype
         self.vocab, self.block_size = network.vocab, None

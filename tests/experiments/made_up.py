@@ -12,7 +12,7 @@ from typing import Any
 from unmask.core import decoder
 from unmask.experiments import find
 from unmask.experiments.methods import Method, Part
-from unmask.experiments.results import Evidence
+from unmask.experiments.results import Results
 from unmask.experiments.setup import TINY, Setup
 from unmask.runs.record import Counts, Measured, Record
 from unmask.runs.store import Run
@@ -29,12 +29,12 @@ def small(**changes: Any) -> Setup:
     return replace(TINY, seeds=(0, 1), samples=8, limit=120, few=120, **changes)
 
 
-def evidence(name: str, skill: Mapping[str, float], setup: Setup | None = None, problems: int = 120) -> Evidence:
+def results(name: str, skill: Mapping[str, float], setup: Setup | None = None, problems: int = 120) -> Results:
     """A method that is not named is right half of the time; scores are 1 or 0."""
     setup = setup or small()
     parts = find(name).parts(setup)
     runs = {part.name: run(part, skill, problems) for part in parts}
-    return Evidence(name, f"unmask reproduce {name}", setup, parts, runs)
+    return Results(name, f"unmask reproduce {name}", setup, parts, runs)
 
 
 def run(part: Part, skill: Mapping[str, float], problems: int) -> Run:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.made_up import evidence, small
+from tests.experiments.made_up import results, small
 from unmask.experiments import case_study, find
 from unmask.experiments.methods import TEN
 from unmask.report.statistics import Comparison, mean_difference
 
 
 def outcomes(name: str, skill: dict[str, float], **changes: Any) -> dict[str, str]:
-    claims = find(name).findings(evidence(name, skill, small(**changes))).claims
+    claims = find(name).findings(results(name, skill, small(**changes))).claims
     return {claim.text: claim.outcome for claim in claims}
 
 
@@ -114,7 +114,7 @@ def test_pass_at_k_counts_the_paper_s_settings():
 def test_the_search_s_settings_are_judged_one_by_one():
     claims = outcomes("search-settings", {"ots": 0.7, "interval-32": 0.2, "best-of": 0.3, "distinct": 0.1})
     assert claims["Once per block is above every 32 steps"] == "holds"
-    assert claims["The search is above its score without search, best of n by Eq. 2 at equal rows"] == "holds"
+    assert claims["The search is above its score without search, best of n by Eq. 2 at equal cost"] == "holds"
     assert claims["Distinct survivors are above copies"] == "does not hold"
 
 
@@ -164,7 +164,7 @@ def test_paired_differences_are_joined_with_their_errors():
 
 def test_the_grid_s_choice_is_made_on_other_problems_and_hindsight_is_called_so():
     setup = small(grid=True, benchmarks=("Countdown",))
-    findings = find("table-1").findings(evidence("table-1", {"ots-5-0.8": 0.95}, setup))
+    findings = find("table-1").findings(results("table-1", {"ots-5-0.8": 0.95}, setup))
     (row,) = findings.tables[-1].rows
     assert [entry.text for entry in row[:1] + row[2:3] + row[5:6]] == ["Countdown", "K=5, τ=0.8", "K=5, τ=0.8"]
     assert findings.tables[-1].head[-1] == "best on test"
@@ -173,7 +173,7 @@ def test_the_grid_s_choice_is_made_on_other_problems_and_hindsight_is_called_so(
 
 def test_a_claim_that_a_seed_contradicts_is_not_decided():
     setup = small(benchmarks=("Countdown",), methods=("ots", "low-confidence"), search_seeds=(0, 1))
-    whole = evidence("table-1", {"ots": 0.9, "low-confidence": 0.5}, setup)
+    whole = results("table-1", {"ots": 0.9, "low-confidence": 0.5}, setup)
     text = "OTS is above low-confidence on average (paper: +5.4)"
     claims = {claim.text: claim for claim in find("table-1").findings(whole).claims}
     assert claims[text].outcome == "holds"

@@ -37,7 +37,7 @@ def numbers(cell: PlannedCell) -> tuple:
     """K, τ, block, steps, n, seeds, problems, draws, rows; the wording and the metric are asserted here."""
     assert (cell.wording, cell.metric) == ("ours", "d1")
     settings = (cell.beams, cell.temperature, cell.block, cell.steps, cell.votes, cell.seeds)
-    return (*settings, cell.problems, cell.draws, cell.rows)
+    return (*settings, cell.problems, cell.draws, cell.forward_passes)
 
 
 def expected(method: str, benchmark: str, length: int) -> tuple:
@@ -68,7 +68,8 @@ def test_the_experiments_at_one_length(model: str):
         search = cell.method == "Order-Token Search"
         wanted = (5, 0.4, 32, 128, 1, ONE, n, 1, n * 840) if search else (3, 0.0, 32, 256, 1, ONE, n, 1)
         assert numbers(cell)[: len(wanted)] == wanted
-        assert search or 2295 * n < cell.rows <= 2304 * n  # K²·L, but for the first steps, which start from one row
+        # K²·L, apart from the first steps, which start from one row
+        assert search or 2295 * n < cell.forward_passes <= 2304 * n
         assert cell.length == 256
     temperature = [(1, 0.0, 32, 64, 68), (1, 0.4, 32, 64, 68), (5, 0.4, 32, 64, 420)]
     assert [(cell.length, *numbers(cell)) for cell in cells("temperature", model)] == [

@@ -15,11 +15,9 @@ from tests.tasks.conftest import data  # noqa: F401  a fixture
 from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, find
-from unmask.experiments.archive import begin, pack_folder, read, read_packed
 from unmask.experiments.experiment import Findings
-from unmask.experiments.results import Evidence
-from unmask.experiments.run import plan, reproduce, totals, write_results
-from unmask.experiments.runner import Runner
+from unmask.experiments.results import pack_folder, read, read_packed
+from unmask.experiments.run import Runner, plan, reproduce, totals, write_results
 from unmask.experiments.setup import BENCHMARKS, TINY, Setup, setup_for
 from unmask.models.checkpoints.random_weights import random_folder
 from unmask.runs.engines import Local
@@ -40,9 +38,9 @@ def small(model: str) -> Setup:
 
 def do(name: str, setup: Setup, out: Path) -> Findings:
     experiment = find(name)
-    evidence = reproduce(experiment, setup, out, Runner(Local(), Placement("cpu")), "unmask reproduce")
-    findings = experiment.findings(evidence)
-    write_results(out, experiment, evidence, findings)
+    results = reproduce(experiment, setup, out, Runner(Local(), Placement("cpu")), "unmask reproduce")
+    findings = experiment.findings(results)
+    write_results(out, experiment, results, findings)
     return findings
 
 
@@ -158,9 +156,9 @@ def test_a_dry_run_in_the_published_format_goes_through_every_benchmark(
     assert (code, err) == (0, "")
     (table,) = json.loads(out)["experiments"]
     assert len(table["cells"]) == 2 * 4
-    evidence = read(tmp_path / "table-1")
-    assert [record.error for run in evidence.runs.values() for record in run.records] == [None] * 8
-    assert evidence.setup.metric == "d1"
+    results = read(tmp_path / "table-1")
+    assert [record.error for run in results.runs.values() for record in run.records] == [None] * 8
+    assert results.setup.metric == "d1"
 
 
 def test_bad_input_gets_one_sentence(monkeypatch, capsys):
@@ -185,20 +183,8 @@ def test_a_wording_that_is_missing_is_refused_before_anything_runs(model: str, t
     prompts = tmp_path / "both.json"
     prompts.write_text('{"gsm8k": {"system": "SYSTEM"}, "countdown-d1": {"system": "TASK"}}')
     runner = replace(runner, prompts=str(prompts))
-    evidence = reproduce(find("table-1"), setup, tmp_path / "whole", runner, "unmask reproduce")
-    prompts_seen = [run.records[0].prompt for run in evidence.runs.values()]
+    results = reproduce(find("table-1"), setup, tmp_path / "whole", runner, "unmask reproduce")
+    prompts_seen = [run.records[0].prompt for run in results.runs.values()]
     assert sorted("TASK" in prompt for prompt in prompts_seen) == [False, True]
     with pytest.raises(UnmaskError, match="--prompts changes nothing in countdown"):
         reproduce(find("first-cell"), setup_for("tiny", limit=1), tmp_path / "tiny", runner, "unmask reproduce")
-
-
-def test_a_folder_of_a_version_with_fewer_settings_goes_on_and_another_experiment_is_refused(tmp_path: Path):
-    parts = find("temperature").parts(TINY)
-    begin(tmp_path, Evidence("temperature", "", TINY, parts))
-    path = tmp_path / "experiment.json"
-    head = json.loads(path.read_text("utf-8"))
-    del head["setting"]["widest"]
-    path.write_text(json.dumps(head), "utf-8")
-    begin(tmp_path, Evidence("temperature", "", TINY, parts))
-    with pytest.raises(UnmaskError, match="holds another experiment"):
-        begin(tmp_path, Evidence("temperature", "", replace(TINY, limit=7), parts))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
+from unmask.errors import UnmaskError
 from unmask.models.checkpoints.random_weights import random_folder
 from unmask.models.network.transformer import Shape
 
@@ -92,3 +96,20 @@ def _llama(name: str) -> str:
     ):
         name = name.replace(published, llama)
     return name
+
+
+def change(path: Path, **settings: Any) -> None:
+    """Set keys of a JSON file; None removes one."""
+    table = {**json.loads(path.read_text()), **settings}
+    path.write_text(json.dumps({key: value for key, value in table.items() if value is not None}))
+
+
+def refused(call: Callable[[], object], *words: str) -> None:
+    """Check that a call raises an error of one sentence that contains these words."""
+    with pytest.raises(UnmaskError) as caught:
+        call()
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert len(sentence) < 700
+    for word in words:
+        assert word in sentence, sentence

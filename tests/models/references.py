@@ -99,7 +99,7 @@ def library_logits(module: torch.nn.Module, canvas: Canvas, block: int | None) -
 
 
 def row_logits(module: torch.nn.Module, tokens: Tensor, block: int | None) -> Tensor:
-    """Of one row without padding, (pos, vocab)."""
+    """Return the logits of one row without padding, (pos, vocab)."""
     places = torch.arange(len(tokens))
     seen = places[None] // (block or len(tokens)) <= places[:, None] // (block or len(tokens))
     return _logits(module, tokens[None], seen[None], places[None])[0]

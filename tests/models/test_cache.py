@@ -190,7 +190,7 @@ def test_rows_of_any_length_are_computed_as_alone_to_the_byte(keep: str, tmp_pat
 
 @pytest.mark.parametrize("keep", KEEPS)
 def test_a_wider_question_keeps_the_prefix_and_forwards_nothing_twice(keep: str, tmp_path: Path):
-    """As a search asks: candidates of each parent are scored with the block and all that follows computed anew."""
+    """A search scores candidates of each parent with the block and all that follows computed again."""
     network = network_of(tmp_path)
     then = canvas_of(network, LENGTHS)
     block, rest = then.slots[:, 4:8], then.slots[:, 4:]
@@ -227,7 +227,7 @@ def test_shifted_logits_are_read_through_the_cache_one_position_earlier(keep: st
 
 
 def repeatable(run):
-    """What a graph does, on a CPU: the same run again, into the same place."""
+    """Imitate a graph on a CPU: the same run again, into the same place."""
     hidden = run()
     return hidden, lambda: hidden.copy_(run())
 
@@ -262,7 +262,7 @@ def test_what_a_decoder_may_not_do_inside_a_block_is_refused(tmp_path: Path):
     network = network_of(tmp_path)
     canvas = canvas_of(network, LENGTHS)
     rows = Rows.start(canvas, cached(network, "dual")).enter(slice(0, 4))
-    with pytest.raises(UnmaskError, match="asked about a column whose keys and values are kept"):
+    with pytest.raises(UnmaskError, match="asked about a column whose keys and values are cached"):
         rows.ask(canvas.slots[:, 2:6])
     outside = written(rows, scribbled(canvas, canvas.slots[:, 4:], 0))
     with pytest.raises(UnmaskError, match="position 7 was written outside the block that was entered"):
@@ -271,5 +271,5 @@ def test_what_a_decoder_may_not_do_inside_a_block_is_refused(tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["toy-chain", "toy-joint"])
 def test_a_model_without_keys_and_values_is_refused(name: str):
-    with pytest.raises(UnmaskError, match="the model keeps no keys and values between steps: use cache='none'"):
+    with pytest.raises(UnmaskError, match="no keys and values to cache: use cache='none'"):
         cached(load(name).denoiser, "dual")

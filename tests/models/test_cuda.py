@@ -12,7 +12,7 @@ from unmask.models.load import compile_layers, load
 from unmask.models.network.cuda_graphs import Graphs
 from unmask.models.network.experts import Experts, Mixture
 from unmask.models.network.kv_cache import cached
-from unmask.models.network.network import Network, make_network
+from unmask.models.network.network import Network
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
 
@@ -65,7 +65,7 @@ def test_an_exact_cache_writes_what_a_cpu_without_one_writes(family: str, spec: 
     network = random_denoiser(f"{family}-nano", "cpu")
     assert isinstance(network, Network)
     wanted = written(network, spec, "none", PROMPTS)
-    network = make_network(network.module.to("cuda"), network.mask_id, network.shifted)
+    network = Network(network.module.to("cuda"), network.mask_id, network.shifted)
     assert written(network, spec, "exact", PROMPTS) == wanted
     assert network.graphs.made
     assert written(network, spec, "none", PROMPTS) == wanted

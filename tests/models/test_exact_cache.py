@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
 from tests.decoders.examples import specs
+from tests.models.test_cache import repeatable
 from unmask.core import Canvas, Decoded, Denoiser, Rows, Schedule, decode, decoder
+from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError
 from unmask.models.checkpoints.random_weights import random_denoiser, random_shape
 from unmask.models.network.cuda_graphs import Graphs
 from unmask.models.network.exact_cache import ExactlyCached
 from unmask.models.network.kv_cache import cached
-from unmask.models.network.network import BlockCausal, make_network
+from unmask.models.network.network import Network
 from unmask.models.network.transformer import Transformer
 from unmask.models.wrappers import EarlyEnd, Guided, Suppressed
 
@@ -24,16 +24,14 @@ PROMPTS = [[7, 8, 9], [20] * 8, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]]
 LENGTH = 7
 
 
-def network_of(family: str = "sdar", **changes) -> BlockCausal:
+def network_of(family: str = "sdar", **changes) -> Network:
     torch.manual_seed(0)
     shape = replace(random_shape(family, "nano"), vocab=24, layers=1, context=256, **{"block": 4, **changes})
     module = Transformer(shape)
     for weight in module.parameters():
         if weight.ndim > 1:
             torch.nn.init.normal_(weight, std=1.5 / weight.shape[-1] ** 0.5)
-    network = make_network(module.requires_grad_(False), mask_id=23, shifted=family == "fast-dllm")
-    assert isinstance(network, BlockCausal)
-    return network
+    return Network(module.requires_grad_(False), mask_id=23, shifted=family == "fast-dllm")
 
 
 NETWORKS = {family: network_of(family) for family in ("sdar", "fast-dllm", "llada2")}
@@ -123,12 +121,6 @@ def test_a_blank_block_is_answered_from_memory_and_memory_is_bounded():
         assert again.tolist() == [0]
     assert len(model.blank) <= 4
     assert len(model.pages) <= 8
-
-
-def repeatable(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
-    """What a graph does, on a CPU: the same run again, into the same place."""
-    hidden = run()
-    return hidden, lambda: hidden.copy_(run())  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("spec", ["ots(beams=3, temperature=1)", "adaptive(sure=0.2, temperature=1)"])

@@ -182,9 +182,8 @@ def test_fast_dllms_blocks_begin_with_a_token_from_the_block_before(tmp_path: Pa
     denoiser, module = load_folder(folder).denoiser, reference(folder, "fast-dllm", shape)
     x = torch.tensor([7, 8, 9, 10, 11, 12, *[denoiser.mask_id] * 10])
     for place in range(6, 16):
-        end = (
-            place if place % BLOCK == 0 else place // BLOCK * BLOCK + BLOCK
-        )  # the block before is enough for its first
+        # The block before is enough for the first position of a block.
+        end = place if place % BLOCK == 0 else place // BLOCK * BLOCK + BLOCK
         logits = row_logits(module, x[:end], BLOCK)[place - 1]
         x[place] = logits.index_fill(0, torch.tensor(denoiser.mask_id), -torch.inf).argmax()
     canvas = Canvas.blank([[7, 8, 9, 10, 11, 12]], 10, denoiser.mask_id)
@@ -208,13 +207,15 @@ def test_greedy_decoding_under_full_attention_is_the_plain_loop(family: str, tmp
 
 
 def test_published_sizes_are_the_published_sizes():
+    assert random_shape("llada", "8b").parameters == 8_015_581_184  # LLaDA-8B's own count
+    assert random_shape("dream", "8b").parameters == 7_615_616_512  # Qwen2.5-7B's
     billions = {"illada": 7.62, "sdar": 8.19, "a2d-qwen3": 0.6, "stable-diffcoder": 8.25, "llada2": 16.26}
     for family, size in {**billions, "llada-moe": 7.36, "fast-dllm": 7.62}.items():
         assert round(random_shape(family, "full").parameters / 1e9, 2) == size
 
 
 def test_grouped_products_are_the_loop():
-    """As a GPU computes experts, on a CPU."""
+    """Compute experts on a CPU as a GPU does."""
     denoiser = random_denoiser("llada2-nano")
     mixture = denoiser.module.layers[1].mixture  # type: ignore[attr-defined]
     assert isinstance(mixture.experts, Experts)

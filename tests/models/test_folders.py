@@ -1,6 +1,7 @@
 """Checkpoints in each family's published format: written, read, decoded with, and loaded from the hub's cache."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,18 +16,16 @@ import unmask.decoders  # noqa: F401  registers them
 from tests.models.folders import FAMILIES, folder_of, published, some_shape
 from unmask.core import Canvas, decode, decoder
 from unmask.errors import UnmaskError
-from unmask.models import default_length
+from unmask.models import defaults
 from unmask.models.checkpoints import manifest, weights
 from unmask.models.checkpoints.manifest import find_family
-from unmask.models.checkpoints.random_weights import random_denoiser, random_folder, random_shape
-from unmask.models.checkpoints.save import save_folder
+from unmask.models.checkpoints.random_weights import random_denoiser, random_folder, random_shape, special_tokens
 from unmask.models.checkpoints.tokenizer import read_text
-from unmask.models.checkpoints.weights import copy
+from unmask.models.checkpoints.weights import copy, save_folder
 from unmask.models.families.dream import Dream
 from unmask.models.families.family import family as families
 from unmask.models.families.llada import LLaDA
-from unmask.models.inspection import inspect_checkpoint
-from unmask.models.load import empty, load, load_folder
+from unmask.models.load import empty, inspect_checkpoint, load, load_folder
 from unmask.models.network.transformer import Shape, Transformer
 from unmask.registry import Registry
 
@@ -100,25 +99,23 @@ def test_the_default_length_is_known_without_weights(checkpoint: Path, tmp_path:
     folder = tmp_path / "small-files"
     folder.mkdir()
     (folder / "config.json").write_bytes((checkpoint / "config.json").read_bytes())
-    assert default_length(folder) == default_length(str(folder)) == families.make(checkpoint.name).length
+    assert defaults(folder).length == defaults(str(folder)).length == families.make(checkpoint.name).length
     (folder / "generation_config.json").write_text('{"max_new_tokens": 40}')
-    assert default_length(folder) == 40
+    assert defaults(folder).length == 40
     for name in ("tiny", "toy-chain", "toy-joint(letters=3)"):
-        assert default_length(name) == load(name).default_length
+        assert defaults(name).length == load(name).default_length
     with pytest.raises(UnmaskError, match="unknown model 'toy-chian'"):
-        default_length("toy-chian")
+        defaults("toy-chian")
 
 
 def test_special_ids_are_the_full_size_ones_or_the_last() -> None:
-    assert LLaDA().ids(126_464)[LLaDA.mask] == 126_336
-    assert LLaDA().ids(320)[LLaDA.mask] == random_denoiser("llada-nano").mask_id == 316
-    assert Dream().ids(152_064)[Dream.mask] == 151_647
-    assert Dream().ids(320)[Dream.mask] == random_denoiser("dream-nano").mask_id == 319
+    assert special_tokens(LLaDA()).ids(126_464)[LLaDA.mask] == 126_336
+    assert special_tokens(LLaDA()).ids(320)[LLaDA.mask] == random_denoiser("llada-nano").mask_id == 316
+    assert special_tokens(Dream()).ids(152_064)[Dream.mask] == 151_647
+    assert special_tokens(Dream()).ids(320)[Dream.mask] == random_denoiser("dream-nano").mask_id == 319
 
 
-def test_the_published_sizes_are_the_published_sizes() -> None:
-    assert random_shape("llada", "8b").parameters == 8_015_581_184  # LLaDA-8B's own count
-    assert random_shape("dream", "8b").parameters == 7_615_616_512  # Qwen2.5-7B's
+def test_a_shape_counts_the_parameters_of_its_module() -> None:
     with torch.device("meta"):
         for size in ("nano", "8b"):
             for family in FAMILIES:
@@ -126,13 +123,12 @@ def test_the_published_sizes_are_the_published_sizes() -> None:
                 assert sum(weight.numel() for weight in Transformer(shape).parameters()) == shape.parameters
 
 
-def test_dreams_context_is_what_it_was_trained_on(checkpoint: Path, tmp_path: Path) -> None:
-    config = json.loads((checkpoint / "config.json").read_text())
-    if checkpoint.name == "dream":
-        assert Dream().shape({**config, "max_position_embeddings": 131_072}).context == 2048
-        assert Dream().shape({**config, "max_position_embeddings": 4096}).context == 4096
-        del config["rope_theta"]
-        assert Dream().shape({**config, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}).theta == 1e4
+def test_dreams_context_is_what_it_was_trained_on() -> None:
+    config = Dream().config(random_shape("dream", "nano"), mask=1, eos=2)
+    assert Dream().shape({**config, "max_position_embeddings": 131_072}).context == 2048
+    assert Dream().shape({**config, "max_position_embeddings": 4096}).context == 4096
+    del config["rope_theta"]
+    assert Dream().shape({**config, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}).theta == 1e4
 
 
 def test_text_goes_through_the_tokenizer_as_in_the_published_library(checkpoint: Path) -> None:
@@ -154,7 +150,7 @@ def test_a_trailing_assistant_message_is_left_open(checkpoint: Path) -> None:
 
 
 def test_a_template_is_read_from_each_place_it_may_be_in(checkpoint: Path, tmp_path: Path) -> None:
-    folder = _copy(checkpoint, tmp_path / "copy")
+    folder = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     settings["chat_template"] = [{"name": "default", "template": "one"}, {"name": "tools", "template": "two"}]
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
@@ -165,6 +161,21 @@ def test_a_template_is_read_from_each_place_it_may_be_in(checkpoint: Path, tmp_p
     del settings["chat_template"]
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     assert read_text(folder).chat([*TALK, {"role": "assistant", "content": "So"}]) == TALK[0]["content"] + "\n\nSo"
+
+
+def test_loading_reads_each_small_file_once_and_decoding_none(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    original = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path, *a, **k: (read.append(path.name), original(path, *a, **k))[1])
+    model = load_folder(checkpoint)
+    assert {"config.json", "tokenizer_config.json", "model.safetensors.index.json"} <= set(read)
+    assert len(read) == len(set(read))
+    read.clear()
+    canvas = Canvas.blank([model.text.encode(model.text.chat(TALK))], 4, model.denoiser.mask_id)
+    decode(decoder.make("low-confidence"), model.denoiser, canvas)
+    assert not read
 
 
 def test_a_folder_loads_in_the_given_dtype(checkpoint: Path) -> None:
@@ -186,7 +197,14 @@ def test_a_module_saved_in_shards_of_float16_loads_as_it_was(tmp_path: Path) -> 
     folder = tmp_path / "mine"
     for shard in (10_000, 50_000, 10_000_000):  # over the previous files
         save_folder(
-            module, tokenizer, folder, mask="<mask>", eos="<end>", template=LLaDA.template, shard=shard, length=40
+            module,
+            tokenizer,
+            folder,
+            mask="<mask>",
+            eos="<end>",
+            template=special_tokens(LLaDA()).template,
+            shard=shard,
+            length=40,
         )
         assert len(inspect_checkpoint(folder).shards) == len(list(folder.glob("*.safetensors")))
         big = [file for file in folder.glob("*.safetensors") if file.stat().st_size > shard + 4096]
@@ -252,11 +270,11 @@ def test_a_hub_id_loads_from_the_hubs_cache_offline(
     assert torch.equal(results[0].canvas.tokens, results[1].canvas.tokens)
     assert inspect_checkpoint("someone/Tiny-Model").shards == inspect_checkpoint(checkpoint).shards
     assert load("someone/Tiny-Model", revision="main").eos == model.eos
-    assert default_length("someone/Tiny-Model") == model.default_length
+    assert defaults("someone/Tiny-Model").length == model.default_length
 
 
 def test_a_single_file_without_an_index_loads(checkpoint: Path, tmp_path: Path) -> None:
-    folder = _copy(checkpoint, tmp_path / "single")
+    folder = Path(shutil.copytree(checkpoint, tmp_path / "single"))
     weights = published(folder)
     for file in (*folder.glob("*.safetensors"), folder / "model.safetensors.index.json"):
         file.unlink()
@@ -265,15 +283,8 @@ def test_a_single_file_without_an_index_loads(checkpoint: Path, tmp_path: Path) 
     assert inspect_checkpoint(folder).shards == ["model.safetensors"]
 
 
-def _copy(folder: Path, to: Path) -> Path:
-    to.mkdir(parents=True)
-    for file in folder.iterdir():
-        (to / file.name).write_bytes(file.read_bytes())
-    return to
-
-
 def _as_hub_cache(folder: Path, cache: Path, name: str) -> None:
-    """As the hub's client lays it out: contents under blobs, names under snapshots, branches under refs."""
+    """Lay out a folder as the hub's client does: contents in blobs, names in snapshots, branches in refs."""
     home, commit = cache / f"models--{name.replace('/', '--')}", "0123456789abcdef0123456789abcdef01234567"
     for part in ("blobs", "refs", f"snapshots/{commit}"):
         (home / part).mkdir(parents=True)

@@ -9,17 +9,14 @@ import signal
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
 
-from tests.models.folders import folder_of
+from tests.models.folders import change, folder_of, refused
 from unmask.cli import main
-from unmask.errors import UnmaskError
 from unmask.models.checkpoints.tokenizer import read_text
-from unmask.models.inspection import inspect_checkpoint
-from unmask.models.load import load_folder
+from unmask.models.load import inspect_checkpoint, load_folder
 from unmask.runs.prompts import read_prompt
 
 INDEX = "model.safetensors.index.json"
@@ -49,20 +46,6 @@ def ends_in_time() -> Iterator[None]:
     yield
     signal.setitimer(signal.ITIMER_PROF, 0)
     signal.signal(signal.SIGPROF, before)
-
-
-def change(path: Path, **settings: Any) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
-
-
-def refused(call: Callable[[], object], *words: str) -> None:
-    with pytest.raises(UnmaskError) as caught:
-        call()
-    sentence = str(caught.value)
-    assert "\n" not in sentence
-    assert len(sentence) < 700
-    for word in words:
-        assert word in sentence, sentence
 
 
 CONFIGS = [
@@ -132,7 +115,7 @@ def test_json_that_cannot_be_read(content: str, copy_of: Callable[[str], Path]):
     for name in ("config.json", "tokenizer_config.json", INDEX):
         before = (folder / name).read_bytes()
         (folder / name).write_bytes(content.encode("utf-8", "surrogateescape"))
-        refused(lambda: load_folder(folder), name, "fetch the file again")
+        refused(lambda: load_folder(folder), name, "download the file again")
         (folder / name).write_bytes(before)
 
 
@@ -164,7 +147,7 @@ def test_templates_that_do_not_end_well(template: str, copy_of: Callable[[str], 
 def test_templates_that_are_not_text(copy_of: Callable[[str], Path]):
     folder = copy_of("llada")
     change(folder / "tokenizer_config.json", chat_template={"default": "a"})
-    refused(lambda: read_text(folder), "chat_template in tokenizer_config.json", "must be text")
+    refused(lambda: read_text(folder), "chat_template in tokenizer_config.json must be text")
     change(folder / "tokenizer_config.json", chat_template=[7, {"name": "default", "template": [1]}])
     refused(lambda: read_text(folder), "must be text")
     change(folder / "tokenizer_config.json", chat_template=[{"name": "tools"}])
@@ -242,4 +225,4 @@ def test_the_command_answers_with_one_sentence_and_code_2(
     assert ended.value.code == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert "n_layers=1000000: at most 1,024" in error
+    assert "n_layers in config.json must be at most 1,024" in error

@@ -10,7 +10,7 @@ from tests.models.folders import FAMILIES, counterpart, folder_of, some_shape
 from unmask.core import Canvas, Denoiser
 from unmask.models.load import load_folder
 from unmask.models.network.kv_cache import union
-from unmask.models.network.transformer import keep, lines, select
+from unmask.models.network.transformer import lines, select, write_kv
 
 
 def canvas_of(lengths: list[int], masks: int, denoiser: Denoiser, seed: int) -> Canvas:
@@ -92,9 +92,9 @@ def test_keys_and_values_are_written_the_same_when_compiled(monkeypatch: pytest.
     columns = torch.tensor([[0, 1, 5, 5], [2, 3, 4, 6], [6, 0, 1, 2]])
     k[0, :, 3], v[0, :, 3] = k[0, :, 2], v[0, :, 2]  # a column that is named twice says the same twice
     want, actual = held.clone(), held.clone()
-    keep(want, columns, k, v)
+    write_kv(want, columns, k, v)
     monkeypatch.setattr("torch.compiler.is_compiling", lambda: True)
-    keep(actual, columns, k, v)
+    write_kv(actual, columns, k, v)
     assert torch.equal(actual, want)
     assert not torch.equal(want, held)
 

@@ -92,16 +92,16 @@ def test_a_causal_module_is_refused() -> None:
     with pytest.raises(UnmaskError, match="LlamaForCausalLM is causal: no later token changes"):
         wrap(llama, Reader())
     decoding = BertForMaskedLM(BertConfig(vocab_size=VOCAB, is_decoder=True, initializer_range=0.5, **SIZES))
-    with pytest.raises(UnmaskError, match="is causal \\(its config says is_decoder\\)"):
+    with pytest.raises(UnmaskError, match="is causal \\(its config sets is_decoder\\)"):
         wrap(decoding, Reader())
 
 
 def test_modules_and_tokenizers_that_lack_something_are_refused(bert: BertForMaskedLM) -> None:
-    with pytest.raises(UnmaskError, match="the tokenizer has no mask token: give its id"):
+    with pytest.raises(UnmaskError, match="the tokenizer has no mask token: pass its id"):
         wrap(bert, Letters(32))
-    with pytest.raises(UnmaskError, match=r"gives no \.logits"):
+    with pytest.raises(UnmaskError, match=r"returns no \.logits"):
         wrap(BertModel(bert.config), Reader())
-    with pytest.raises(UnmaskError, match="mask_id=99"):
+    with pytest.raises(UnmaskError, match="mask_id must be"):
         wrap(bert, Reader(), mask_id=99)
     with pytest.raises(UnmaskError, match="int is not a tokenizer"):
         wrap(bert, 3, mask_id=32)

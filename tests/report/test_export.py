@@ -1,4 +1,4 @@
-"""Runs for other tools: every record in a flat table, tables that TeX can read, figures for a tracker."""
+"""Runs for other tools: every record in a flat table, tables that TeX can read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ import pytest
 from tests.report.examples import grid, record, write_run
 from unmask.errors import UnmaskError
 from unmask.report.export import COLUMNS, export, record_rows
-from unmask.report.formats import escape
-from unmask.report.hook import Hook
+from unmask.report.formats import escape_latex
 from unmask.report.run_report import read_runs, run_report
-from unmask.runs.summary import summarize
 
 
 @pytest.fixture
@@ -63,8 +61,8 @@ def test_the_command_goes_by_the_files_name(command, folder: Path, monkeypatch: 
     assert (code, told["format"], told["records"]) == (0, "csv", len(read_runs([folder])[0].records))
     assert Path("r.csv").read_bytes() == export(read_runs(["r"]), "csv")
     for words, sentence in (
-        (("r", "--format", "exel"), "runs cannot be exported as 'exel': known: csv, jsonl, parquet"),
-        (("r", "--out", "r.parket"), "runs cannot be exported as 'parket': did you mean 'parquet'?"),
+        (("r", "--format", "exel"), "unknown format 'exel': known: csv, jsonl, parquet"),
+        (("r", "--out", "r.parket"), "unknown format 'parket': did you mean 'parquet'?"),
         (("r", "--json"), "--json tells what was written: give --out as well"),
         (("none",), "there is no folder 'none'"),
     ):
@@ -91,23 +89,9 @@ def test_latex_tables_are_plain_tex(folder: Path, command, monkeypatch: pytest.M
 
 
 def test_latex_escapes_what_tex_would_take_for_a_command():
-    assert escape(r"50% of a_b & \x {y} ~ ^ #1 $") == (
+    assert escape_latex(r"50% of a_b & \x {y} ~ ^ #1 $") == (
         r"50\% of a\_b \& \textbackslash{}x \{y\} \textasciitilde{} \textasciicircum{} \#1 \$"
     )
-
-
-def test_a_hook_is_told_the_figures_as_records_come(folder: Path):
-    records = read_runs([folder])[0].records
-    told: list[tuple[dict[str, float], int]] = []
-    hook = Hook(lambda figures, step: told.append((figures, step)))
-    for start in range(0, len(records), 5):
-        some = records[start : start + 5]
-        hook(some, start + len(some), len(records))
-    figures, step = told[-1]
-    assert step == figures["records"] == figures["total"] == len(records)
-    last = summarize(records)[records[-1].cell]
-    assert last.accuracy in [value for name, value in figures.items() if name.startswith("accuracy/")]
-    assert all(re.fullmatch(r"[\w\-./ ]+", name) for each, _ in told for name in each)
 
 
 def test_an_unknown_format_is_refused(folder: Path):

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from tests.runs.nano import lasting, run_here, small_grid
 from unmask.errors import UnmaskError
 from unmask.models.checkpoints import fingerprint as digests
-from unmask.models.checkpoints.fingerprint import digest
+from unmask.models.checkpoints.fingerprint import fingerprint
 from unmask.runs.engines import Local
 from unmask.runs.evaluation import evaluate
 from unmask.runs.store import RECORDS, read_run
@@ -59,12 +59,12 @@ def test_a_checkpoint_that_changed_under_its_path_is_refused(folder: Path, out: 
 
 
 def test_a_large_checkpoint_is_sampled_and_still_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    whole = digest(str(folder))
+    whole = fingerprint(str(folder))
     monkeypatch.setattr(digests, "WHOLE", 0)
-    before = digest(str(folder))
+    before = fingerprint(str(folder))
     assert (whole and whole["weights"], before and before["weights"]) == ("whole", "sampled")
     change_one_weight(folder)
-    after = digest(str(folder))
+    after = fingerprint(str(folder))
     assert before is not None
     assert after is not None
     assert before["digest"] != after["digest"]
@@ -79,7 +79,7 @@ def test_a_digest_reads_little_of_a_large_shard(folder: Path, monkeypatch: pytes
     read: list[int] = []
     block = digests._block
     monkeypatch.setattr(digests, "_block", lambda file, start, size: (read.append(size), block(file, start, size))[1])
-    assert digest(str(folder))
+    assert fingerprint(str(folder))
     assert sum(read) < 16 << 20  # a thousandth
 
 
@@ -87,14 +87,14 @@ def test_the_commit_of_a_hub_id_is_recorded(folder: Path, monkeypatch: pytest.Mo
     commit = "0123456789abcdef0123456789abcdef01234567"
     snapshot = folder.rename(folder.with_name(commit))
     monkeypatch.setattr(digests, "checkpoint_folder", lambda name, revision: snapshot)
-    recorded = digest("someone/model")
+    recorded = fingerprint("someone/model")
     assert recorded
     assert (recorded["revision"], recorded["weights"]) == (commit, "revision")
     assert recorded["template"]
 
 
 def test_a_model_built_by_code_has_no_digest():
-    assert digest("toy-chain(seed=3)") is None
+    assert fingerprint("toy-chain(seed=3)") is None
 
 
 def test_a_folder_of_an_earlier_version_resumes_and_says_so_once(

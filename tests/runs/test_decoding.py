@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.runs.nano import run_here, small_grid
-from unmask.cli.app import whole
+from unmask.cli.app import commands as all_commands
 from unmask.errors import UnmaskError
 from unmask.runs.grid import make_grid
 from unmask.runs.header import write_head
@@ -82,7 +82,7 @@ def test_a_decoding_is_the_same_after_a_journey_as_plain_values():
 
 def test_every_field_is_a_keyword_and_an_option_with_help():
     assert list(DecodingOptions.__annotations__) == [field.name for field in fields(Decoding)]
-    commands = whole().commands
+    commands = all_commands().commands
     options = {each.name: each for name in ("eval", "generate") for each in commands[name].params}
     for field in (*fields(Decoding), *fields(Placement)):
         assert len(getattr(options[field.name], "help", None) or "") > 9

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from unmask.errors import UnmaskError
 from unmask.tasks import Metric, Problem, task
 from unmask.tasks.generated.sudoku import solutions
-from unmask.tasks.published import latex_equality as symbolic
-from unmask.tasks.published.math500 import normalise
+from unmask.tasks.published import math500
+from unmask.tasks.published.math500 import normalise, same_meaning
 
 GSM8K, MATH, COUNTDOWN, SUDOKU = (task.make(name) for name in ("gsm8k", "math500", "countdown-d1", "sudoku-d1"))
 METRICS: tuple[Metric, ...] = ("ours", "d1")
@@ -56,22 +56,8 @@ def test_empty_and_cut_answers_are_wrong(data: Path, spec: str):
 
 
 MARKS = ["\\boxed{", "}", "{", "<answer>", "</answer>", "```", "\n", " ", "-", "1,200", ".", "/", "**", "//", "(", ")"]
-ODD = [
-    "\\frac{1}{2}",
-    "=",
-    "%",
-    "$",
-    "0",
-    "9" * 400,
-    "1e999",
-    "nan",
-    "inf",
-    "\\text{ cm}",
-    "1234123412341234",
-    "\0",
-    "²",
-    "٣",
-]
+ODD = ["\\frac{1}{2}", "=", "%", "$", "0", "9" * 400, "1e999", "nan", "inf", "\\text{ cm}", "1234123412341234", "\0"]
+ODD += ["²", "٣"]
 pieces = st.lists(st.sampled_from([*MARKS, *ODD]) | st.text(max_size=5)).map("".join)
 
 
@@ -91,27 +77,8 @@ def test_no_text_raises_and_reading_is_repeatable(text: str):
 
 @settings(max_examples=15, deadline=None)
 @given(pieces)
-def test_no_text_raises_when_meaning_is_asked_for(text: str):
-    MATH.grade(number("\\frac{7}{13}"), f"\\boxed{{{text}}}")
-
-
-LONG = [
-    "\\boxed{" * 150_000,
-    "<answer>" * 150_000,
-    "(" * 10**6,
-    "\\boxed{" + "1+" * 10**6 + "1}",
-    " " * 10**6,
-    "9" * 10**6,
-    "```\n" * 250_000,
-]
-
-
-@pytest.mark.parametrize("text", LONG, ids=lambda text: text[:8].strip() or "spaces")
-def test_a_million_characters_are_read_quickly(text: str):
-    for benchmark, problem in ((GSM8K, number("18")), (COUNTDOWN, THREE), (SUDOKU, PUZZLE), (MATH, number("18"))):
-        for metric in METRICS:
-            assert not benchmark.grade(problem, text, metric).right
-            assert not benchmark.grade(problem, f"<answer>{text}</answer>", metric).right
+def test_no_text_raises_when_meanings_are_compared(text: str):
+    assert MATH.grade(number("\\frac{7}{13}"), f"\\boxed{{{text}}}").answer is not None
 
 
 @pytest.mark.parametrize(
@@ -219,7 +186,7 @@ def test_meaning_is_compared_from_any_thread_and_with_a_time_limit():
     equal: dict[str, bool] = {}
 
     def ask(answer: str) -> None:
-        equal[answer] = symbolic.equal("\\frac{1}{2}", answer)
+        equal[answer] = same_meaning("\\frac{1}{2}", answer)
 
     answers = ["0.50", "10^{10^{10^{10}}}", "\\frac{2}{4}", "\\frac{"]
     threads = [threading.Thread(target=ask, args=(answer,)) for answer in answers]
@@ -231,13 +198,13 @@ def test_meaning_is_compared_from_any_thread_and_with_a_time_limit():
     assert not equal["\\frac{"]
     assert equal["0.50"]
     assert equal["\\frac{2}{4}"]
-    assert symbolic.equal("\\frac{1}{2}", "\\frac{2}{4}")
+    assert same_meaning("\\frac{1}{2}", "\\frac{2}{4}")
 
 
 LIMITED = """
-from unmask.tasks.published import latex_equality as symbolic
+from unmask.tasks.published.math500 import same_meaning
 for _ in range(3):
-    print(symbolic.equal("\\\\frac{1}{2}", "0.50"), symbolic.equal("\\\\frac{1}{2}", "0.51"))
+    print(same_meaning("\\\\frac{1}{2}", "0.50"), same_meaning("\\\\frac{1}{2}", "0.51"))
 """
 
 
@@ -256,7 +223,7 @@ def test_a_hard_limit_of_processor_time_does_not_change_a_verdict():
 
 
 def test_without_math_verify_the_refusal_names_the_extra(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(symbolic, "find_spec", lambda name: None)
+    monkeypatch.setattr(math500, "find_spec", lambda name: None)
     with pytest.raises(UnmaskError, match=r"unmask\[math\]"):
         MATH.grade(number("5"), "\\boxed{6}")
     assert MATH.grade(number("5"), "\\boxed{5}").right

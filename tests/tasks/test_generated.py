@@ -1,4 +1,4 @@
-"""Laws every generated family keeps, at every level."""
+"""Laws of every generated family at every level."""
 
 import re
 from itertools import islice
@@ -10,48 +10,34 @@ from hypothesis import strategies as st
 
 from unmask.errors import UnmaskError
 from unmask.tasks import Problem, Split, task
-from unmask.tasks.generated.generated import HELD_OUT, Generated, mark_of, split_of
+from unmask.tasks.generated.base import HELD_OUT, Generated, mark_of, split_of
 
 FAMILIES = ["countdown", "mini-code", "mini-gsm", "mini-math", "sudoku"]
 LEVELS = [(name, level) for name in FAMILIES for level in task.find(name).levels]  # type: ignore[attr-defined]
 LONGEST_GOLD = {"countdown": 64, "sudoku": 48, "mini-gsm": 96, "mini-math": 110, "mini-code": 128}
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 HOSTILE = [
-    *(
-        "",
-        " ",
-        "\n",
-        "<answer></answer>",
-        "<answer>",
-        "</answer>",
-        "\\boxed{}",
-        "\\boxed{",
-        "def",
-        "def f",
-        "def f():",
-    ),
-    *(
-        "<answer>" * 10_000,
-        "</answer>" * 10_000,
-        "\\boxed{" * 10_000,
-        "(" * 10**6,
-        "9" * 10**6,
-        "def " * 10**5,
-    ),
-    *(
-        "<answer>" + "9" * 10**5 + "</answer>",
-        "\\boxed{" + "9" * 10**5 + "}",
-        "\\boxed{1/0}",
-        "\\boxed{x^9x^9}",
-    ),
-    *(
-        "<answer>1/0</answer>",
-        "<answer>٣</answer>",
-        "<answer>\0</answer>",
-        "\ud800",
-        "```python\n```",
-        "```" * 10_000,
-    ),
+    "",
+    " ",
+    "\n",
+    "<answer></answer>",
+    "<answer>",
+    "</answer>",
+    "\\boxed{}",
+    "\\boxed{",
+    "def",
+    "def f",
+    "def f():",
+]
+HOSTILE += ["<answer>" * 10_000, "</answer>" * 10_000, "\\boxed{" * 10_000, "(" * 10**6, "9" * 10**6, "def " * 10**5]
+HOSTILE += ["<answer>" + "9" * 10**5 + "</answer>", "\\boxed{" + "9" * 10**5 + "}", "\\boxed{1/0}", "\\boxed{x^9x^9}"]
+HOSTILE += [
+    "<answer>1/0</answer>",
+    "<answer>٣</answer>",
+    "<answer>\0</answer>",
+    "\ud800",
+    "```python\n```",
+    "```" * 10_000,
 ]
 
 
@@ -62,7 +48,7 @@ def family(name: str, level: int | None = None, split: Split = "test", seed: int
 
 
 def canonical(name: str, problem: Problem) -> str:
-    """What a problem is, read from its text alone: two texts of the same problem must not be in two splits."""
+    """Return what a problem is, read from its text alone: two texts of the same problem must not be in two splits."""
     if name == "countdown":
         *numbers, target = re.findall(r"\d+", problem.question)
         return f"{sorted(map(int, numbers))} {target}"
@@ -102,7 +88,7 @@ def test_texts_are_short_and_plain(name, level):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_the_same_settings_give_the_same_problems_none_twice(name):
+def test_equal_settings_yield_equal_problems_none_twice(name):
     first, again = (list(islice(family(name).problems(), 60)) for _ in range(2))
     assert first == again
     assert len({problem.id for problem in first}) == 60
@@ -111,7 +97,7 @@ def test_the_same_settings_give_the_same_problems_none_twice(name):
 
 
 @pytest.mark.slow
-def test_a_level_told_to_the_end_ends():
+def test_a_small_level_ends():
     puzzles = list(family("sudoku", 12, "validation").problems())
     assert len({problem.id for problem in puzzles}) == len(puzzles) > 1000
 
@@ -148,7 +134,7 @@ def test_any_answer_is_graded(name, text):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_the_gold_of_another_problem_is_wrong(name):
+def test_the_gold_of_a_different_problem_is_wrong(name):
     generated = family(name)
     first, *others = islice(generated.problems(), 9)
     other = next(p for p in others if p.gold.split("\n")[-1] != first.gold.split("\n")[-1])
@@ -167,13 +153,13 @@ def disjoint(name: str, level: int, train: int, others: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "level"), LEVELS)
-def test_splits_do_not_meet(name, level):
+def test_splits_are_disjoint(name, level):
     disjoint(name, level, 1500, 150)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
-def test_splits_do_not_meet_over_a_million_draws(name):
+def test_splits_are_disjoint_over_a_million_draws(name):
     disjoint(name, task.find(name)().level, 900_000, 50_000)  # type: ignore[attr-defined]
 
 
@@ -198,6 +184,6 @@ def test_levels_and_splits_out_of_range_are_refused(name):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_task_is_made_from_its_text(name):
+def test_a_task_is_made_from_its_spec(name):
     generated = family(name, seed=4)
     assert task.make(task.spec(generated)) == generated

@@ -46,7 +46,9 @@ def test_an_unknown_problem_of_an_endless_family_is_refused_before_all_are_searc
 
     monkeypatch.setattr(Countdown, "problems", problems)
     countdown = task.make("countdown")
-    with pytest.raises(UnmaskError, match=r"no problem 'x': .*'countdown-0'; the task's settings choose its problems"):
+    with pytest.raises(
+        UnmaskError, match=r"no problem 'x': .*'countdown-0'; the settings of the task choose its problems"
+    ):
         grading.match(countdown, grading.read(['{"id": "x", "output": ""}']))
     assert len(drawn) < 2_010
     far_apart = [f'{{"id": "countdown-{place}", "output": ""}}' for place in (1_900, 3_000, 19_999)]
@@ -77,7 +79,7 @@ def test_a_mistake_in_the_file_is_named_with_its_line(data: Path, file: list[str
 def test_a_question_that_two_problems_ask_needs_an_id(data: Path):
     graded_task = task.make("mbpp", allow_code=True, sandbox="rlimits")
     question = "Write a python function to count the number of squares in a rectangle."
-    with pytest.raises(UnmaskError, match="give the id instead"):
+    with pytest.raises(UnmaskError, match="use the id instead"):
         grading.grade(graded_task, [json.dumps({"question": question, "output": ""})])
 
 
@@ -104,26 +106,6 @@ def test_the_command_ends_with_the_accuracy(data: Path, tmp_path: Path, capsys, 
     assert scores["accuracy"] == 75
     assert [result["id"] for result in scores["results"]] == [problem.id for problem in some]
     assert scores["results"][3] == {"id": some[3].id, "right": False, "score": 0.0, "answer": None, "note": "no answer"}
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--task", "gsm9k", "x"], "unknown task 'gsm9k': did you mean 'gsm8k'?"),
-        (["--task", "gsm8k", "nowhere.jsonl"], "nowhere.jsonl cannot be read: No such file or directory"),
-        (["--task", "gsm8k", "--metric", "our", "x"], "--metric cannot be 'our': did you mean 'ours'?"),
-        (["--task", "gsm8k", "--allow-code", "x"], "task 'gsm8k' has no setting for --allow-code: leave it out"),
-        (["--task", "mbpp", "--sandbox", "rlimit", "x"], "--sandbox cannot be 'rlimit': did you mean 'rlimits'?"),
-        (["--task", "gsm8k", "--data", "nowhere", "x"], "there is no data folder nowhere"),
-        (["--task", "mbpp(subset=all)", "x"], "mbpp(subset=…) cannot be 'all'"),
-        (["--task", "humaneval", __file__], "line 1 is not JSON"),
-    ],
-)
-def test_bad_input_ends_with_one_sentence(words: list[str], sentence: str, capsys, monkeypatch):
-    status, out, err = unmask(capsys, monkeypatch, "grade", *words)
-    assert (status, out) == (2, "")
-    assert sentence in err
-    assert err.count("\n") == 1
 
 
 def test_programs_are_refused_before_any_is_run(tmp_path: Path, capsys, monkeypatch):
@@ -197,7 +179,7 @@ def test_one_prompts_file_holds_the_wording_of_every_task(tmp_path: Path):
         ("{", "not JSON"),
         ("[]", "not an object"),
         ('{"sytem": "x"}', "did you mean 'system'"),
-        ('{"question": "x"}', "never says"),
+        ('{"question": "x"}', "must contain"),
     ],
 )
 def test_a_bad_prompts_file_is_refused(tmp_path: Path, text: str, sentence: str):

@@ -7,9 +7,20 @@ from random import Random
 import pytest
 
 from unmask.tasks import MiniMath, Problem
-from unmask.tasks.generated.exercises import KINDS, linear, poly, proportion, root, system
-from unmask.tasks.generated.inverse_exercises import FINDS, pair, preimage, split, squares
-from unmask.tasks.generated.mini_math import normal
+from unmask.tasks.generated.mini_math import (
+    FINDS,
+    KINDS,
+    linear,
+    normal,
+    pair,
+    poly,
+    preimage,
+    proportion,
+    root,
+    split,
+    squares,
+    system,
+)
 
 SIGNED = r"(-?\d+)"
 

@@ -1,7 +1,7 @@
 """Sudoku: whole grids by the rules, cells by share."""
 
 from unmask.tasks import Problem, Sudoku
-from unmask.tasks.generated.sudoku import GRIDS, UNITS, ask, solutions
+from unmask.tasks.generated.sudoku import UNITS, ask, grids, solutions
 
 PUZZLE, SOLUTION = "3102200002100320", "3142243142131324"
 PROBLEM = Problem("sudoku-0", ask(PUZZLE), "", {"puzzle": PUZZLE})
@@ -46,8 +46,8 @@ def test_every_solution_of_a_puzzle_is_right():
 
 
 def test_there_are_288_grids_and_all_obey_the_rules():
-    assert len(set(GRIDS)) == 288
-    assert all({grid[cell] for cell in unit} == set("1234") for grid in GRIDS for unit in UNITS)
+    assert len(set(grids())) == 288
+    assert all({grid[cell] for cell in unit} == set("1234") for grid in grids() for unit in UNITS)
 
 
 def test_a_puzzle_has_its_solutions_and_no_others():

@@ -21,13 +21,12 @@ def test_prompts_are_set_on_every_task():
 
 
 @pytest.mark.parametrize(
-    ("specs", "options", "sentence"),
+    ("specs", "options", "fragment"),
     [
-        (["gsm8k", "countdown"], {"allow_code": True}, "task 'gsm8k' has no setting for --allow-code: leave it out"),
-        (["gsm8k", "sudoku"], {"prompts": "p.json"}, "task 'sudoku' has no setting for --prompts: leave it out"),
+        (["gsm8k", "countdown"], {"allow_code": True}, "'gsm8k' has no setting for --allow-code"),
+        (["gsm8k", "sudoku"], {"prompts": "p.json"}, "'sudoku' has no setting for --prompts"),
     ],
 )
-def test_an_option_without_a_task_for_it_is_refused(specs: list[str], options: dict, sentence: str):
-    with pytest.raises(UnmaskError) as refusal:
+def test_an_option_without_a_task_for_it_is_refused(specs: list[str], options: dict, fragment: str):
+    with pytest.raises(UnmaskError, match=fragment):
         configure(specs, **options)
-    assert str(refusal.value) == sentence

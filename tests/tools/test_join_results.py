@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tools.join_results import joined
-from unmask.experiments.archive import read_packed
-from unmask.experiments.results import Evidence
-from unmask.report.provenance import planned_records
+from unmask.experiments.results import Results, read_packed
+from unmask.report.run_report import planned_records
 from unmask.runs.record import Cell, Name
 
 RESULTS = Path(__file__).parents[2] / "docs" / "data" / "results"
@@ -19,20 +18,20 @@ SHARED = "countdown"  # the part of Table 2 whose search is also a cell of `firs
 
 
 @pytest.fixture(scope="module")
-def whole() -> Evidence:
+def whole() -> Results:
     return read_packed(RESULTS / "table-2.jsonl.gz")
 
 
-def only(evidence: Evidence, *parts: str) -> Evidence:
-    return replace(evidence, runs={name: run for name, run in evidence.runs.items() if name in parts})
+def only(results: Results, *parts: str) -> Results:
+    return replace(results, runs={name: run for name, run in results.runs.items() if name in parts})
 
 
-def rights(evidence: Evidence, part: str) -> dict[Name, bool | None]:
-    run = evidence.runs.get(part)
+def rights(results: Results, part: str) -> dict[Name, bool | None]:
+    run = results.runs.get(part)
     return {record.name: record.right for record in run.records} if run else {}
 
 
-def test_two_halves_are_the_whole(whole: Evidence):
+def test_two_halves_are_the_whole(whole: Results):
     names = list(whole.runs)
     together = joined([only(whole, *names[::2]), only(whole, *names[1::2])])
     assert list(together.runs) == names
@@ -43,14 +42,14 @@ def test_two_halves_are_the_whole(whole: Evidence):
         assert planned_records(run) == counts
 
 
-def test_a_cell_that_another_experiment_ran_counts_too(whole: Evidence):
+def test_a_cell_that_another_experiment_ran_counts_too(whole: Results):
     others = [name for name in whole.runs if name != SHARED]
     together = joined([only(whole, *others), read_packed(RESULTS / "first-cell.jsonl.gz")])
     assert rights(together, SHARED) == rights(whole, SHARED) != {}
 
 
 @pytest.mark.slow
-def test_another_arithmetic_does_not(whole: Evidence):
+def test_another_arithmetic_does_not(whole: Results):
     run = whole.runs[SHARED]
     coarse = replace(run, head=run.head | {"spec": run.spec | {"dtype": "bfloat16"}})
     others = only(whole, *(name for name in whole.runs if name != SHARED))
@@ -60,7 +59,7 @@ def test_another_arithmetic_does_not(whole: Evidence):
 
 
 @pytest.mark.slow
-def test_the_later_of_two_counts(whole: Evidence):
+def test_the_later_of_two_counts(whole: Results):
     run = whole.runs[SHARED]
     flipped = replace(run, records=[replace(record, right=not record.right) for record in run.records])
     together = joined([whole, replace(whole, runs={SHARED: flipped})])

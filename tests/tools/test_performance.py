@@ -1,4 +1,4 @@
-"""docs/performance.md shows what the stored benchmarks hold."""
+"""docs/performance.md shows the stored benchmarks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from tools import performance
-from unmask.bench import report as display
-from unmask.bench.cases import Plan, Sizes
+from unmask.bench import report
 from unmask.bench.report import Results
-from unmask.bench.run import BenchmarkRun
-from unmask.bench.subject import Subject
+from unmask.bench.run import BenchmarkRun, Plan
+from unmask.bench.subject import Sizes, Subject
 from unmask.errors import UnmaskError
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -25,7 +24,7 @@ def results() -> Results:
     return json.loads(json.dumps(BenchmarkRun(plan, subject, note="Measured in a test.").run()))
 
 
-def test_the_page_in_docs_is_what_its_data_gives(tmp_path: Path):
+def test_the_page_in_docs_matches_its_data(tmp_path: Path):
     performance.main(DOCS / "data" / "bench", tmp_path / "performance.md", tmp_path)
     kept = [DOCS / "performance.md", *sorted((DOCS / "data" / "bench").glob("*.svg"))]
     for path in kept:
@@ -47,9 +46,9 @@ def test_a_section_names_the_machine_the_command_and_every_contender(results: Re
 
 
 def test_a_run_cut_off_early_still_makes_tables_and_a_plot(results: Results):
-    cut = {**results, "trials": results["trials"][:1], "ratios": {}, "growth": [], "savings": [], "same_tokens": {}}
-    assert [table.title for table in display.tables(cut)] == [display.title(cut)]
-    assert display.draw(cut, "svg") == display.draw(cut, "svg")
+    cut = {**results, "trials": results["trials"][:1], "ratios": {}, "same_tokens": {}}
+    assert [table.title for table in report.tables(cut)] == [report.title(cut)]
+    assert report.draw(cut, "svg") == report.draw(cut, "svg")
 
 
 def test_other_files_among_the_results_are_refused(tmp_path: Path):

@@ -136,7 +136,7 @@ def test_fixed_words_stay_where_they_were_typed(playground):
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("adaptive(sure=2)", "sure=2.0 is not a probability: choose 0 to 1"),
+        ("adaptive(sure=2)", "sure must be between 0 and 1, got 2.0"),
         ("adaptive(shure=0.5)", "has no setting 'shure': did you mean 'sure'?"),
     ],
 )

@@ -7,23 +7,10 @@ from functools import cache
 from typing import Any
 
 import unmask
+from tests.report.pages import HOSTILE
 from unmask.runs.trace import Trace
 
-HOSTILE = (
-    "</script><script>document.title='owned'</script>",
-    "<img src=x onerror=\"document.title='owned'\">",
-    "<!--<script>",
-    "]]>",
-    "{{script}}",
-    "\ud800 half a pair",
-    "\x00\x1b[31m\x07",
-    "שלום \u202eעולם",
-    "👩‍👩‍👧‍👦🏳️‍🌈",
-    "e\u0301\u0323\u0323\u0323 ",
-    "\u0301alone",
-    "a\u2028b\u2029c",
-    "x" * 10_000,
-)
+ATTACKS = (*HOSTILE, "👩‍👩‍👧‍👦🏳️‍🌈", "x" * 10_000)
 
 
 @cache
@@ -40,19 +27,10 @@ def traced(spec: str, length: int = 12, prompt: str = "abc") -> Trace:
 def hostile() -> Trace:
     """A search whose every word is an attack."""
     trace = traced("ots(beams=2, block=6)")
-    words = {token: HOSTILE[int(token) % len(HOSTILE)] for token in trace.end["words"]}
-    texts = ["".join(HOSTILE) for _ in trace.end["texts"]]
-    header = trace.header | {"prompt": "".join(HOSTILE), "model": HOSTILE[0], "decoder": HOSTILE[1]}
+    words = {token: ATTACKS[int(token) % len(ATTACKS)] for token in trace.end["words"]}
+    texts = ["".join(ATTACKS) for _ in trace.end["texts"]]
+    header = trace.header | {"prompt": "".join(ATTACKS), "model": HOSTILE[0], "decoder": HOSTILE[1]}
     return Trace(header, trace.steps, trace.end | {"words": words, "texts": texts})
-
-
-def older(trace: Trace) -> Trace:
-    """As versions before rows and drafts were told wrote it."""
-    steps = [
-        {name: value for name, value in step.items() if name not in ("forward_passes", "drafts")}
-        for step in trace.steps
-    ]
-    return Trace(trace.header, steps, trace.end)
 
 
 def large(rows: int = 16, positions: int = 512, steps: int = 256, searches: int = 16, words: int = 2000) -> Trace:

@@ -1,7 +1,7 @@
-"""LLaDA's published loop (arXiv 2502.09992) and Algorithm 1 of Order-Token Search (arXiv 2601.20339), plainly.
+"""Plain loops: LLaDA's published one (arXiv 2502.09992) and Algorithm 1 of Order-Token Search (arXiv 2601.20339).
 
-One problem at a time, whole logits, a draw at every masked position, a Python loop over beams. It shares the addressed
-noise with the rest of the package and nothing else, so that it can be the oracle of the tests and the baseline of the
+They decode one problem at a time, with logits and a draw at every masked position and a Python loop over beams. They
+share only the addressed noise with the rest of the package: they are the oracle of the tests and the baseline of the
 benchmark.
 """
 
@@ -34,13 +34,13 @@ class Path:
 
 @dataclass(frozen=True)
 class Beam:
-    """A row of the search, or a candidate to become one."""
+    """A beam of the search, or a candidate to become one."""
 
     x: Tensor  # (pos,)
-    noise: Noise  # the stream of this row alone
-    s: tuple[float, ...]  # the score of each block; 0 for those not reached
+    noise: Noise  # random numbers of this beam alone
+    s: tuple[float, ...]  # score of each block; 0 before the block is reached
     score: float = 0.0
-    full: tuple[int, ...] = ()  # the completion it was scored in
+    full: tuple[int, ...] = ()  # completion in which it was scored
     parent: int = 0
     draw: int = 0
 
@@ -49,8 +49,8 @@ class Beam:
 class Search:
     tokens: list[int]  # prompt and answer
     score: float
-    beams: list[Beam]  # the last ones, best first
-    branches: list[list[Beam]]  # the candidates of every search step, by parent, then draw
+    beams: list[Beam]  # final beams, best first
+    branches: list[list[Beam]]  # candidates of every search step, by parent, then draw
 
 
 def one_path(
@@ -66,7 +66,7 @@ def one_path(
     seed: int = 0,
     device: Device = "cpu",
 ) -> Path:
-    """The published loop: at each step draw everything, write the quota the order ranks first."""
+    """Run the published loop: at each step draw every token and write the quota that the order ranks first."""
     x, noise, score, number = *start(prompt, length, mask_id, seed, device), 0.0, 0
     for number, _, here, quota, _ in plan(x, mask_id, block, steps):
         l = logits(forward, x[None], mask_id)[0]
@@ -93,7 +93,7 @@ def adaptive(
     seed: int = 0,
     device: Device = "cpu",
 ) -> Path:
-    """A step writes what the rule allows, at least the surest position. Fast-dLLM (arXiv 2505.22618) by confidence."""
+    """Write what the rule allows at each step, at least the surest position (Fast-dLLM, arXiv 2505.22618)."""
     x, noise, score, number = *start(prompt, length, mask_id, seed, device), 0.0, 0
     for here in blocks(x, mask_id, block):
         while len(masked := here[x[here] == mask_id]):
@@ -110,7 +110,7 @@ def adaptive(
 
 
 def allowed(rule: Rule, ranks: Tensor, sure: float, factor: float, budget: float) -> int:
-    """How many of the positions a rule writes, the surest of which comes first."""
+    """Return how many positions a rule writes; `ranks` are sorted, the surest first."""
     if rule == "confidence":
         return int((ranks.exp() >= sure).sum())
     if rule == "factor":
@@ -136,7 +136,7 @@ def order_token_search(
     seed: int = 0,
     device: Device = "cpu",
 ) -> Search:
-    """Algorithm 1; a comment gives the lines of each part."""
+    """Run Algorithm 1; comments give the line numbers of the paper."""
     x, noise = start(prompt, length, mask_id, seed, device)
     spans = blocks(x, mask_id, block)
     branches: list[list[Beam]] = []
@@ -182,7 +182,7 @@ def block_scores(
     mask_id: int,
     rows_at_once: int = 1,
 ) -> Tensor:
-    """Eq. 2, S4, S5: hide parts of each completion, predict each part in one pass, sum log p: (completion, block)."""
+    """Sum log p over parts that are hidden and predicted in one pass each (Eq. 2, S4, S5): (completion, block)."""
     scored = range(b + 1) if likelihood == "all-blocks" else [b]
     full = torch.stack(list(fulls))
     logp = torch.zeros_like(full, dtype=torch.float64)
@@ -196,7 +196,7 @@ def block_scores(
 
 
 def hidden_together(spans: Sequence[Tensor], b: int, likelihood: Likelihood) -> Sequence[Tensor]:
-    """The positions that are masked in each pass."""
+    """Return the positions that are masked in each pass."""
     if isinstance(likelihood, str):
         hidden = {"block": spans[b : b + 1], "all-blocks": spans[: b + 1], "future-masked": spans[b:]}[likelihood]
         return [torch.cat(list(hidden))]
@@ -206,7 +206,7 @@ def hidden_together(spans: Sequence[Tensor], b: int, likelihood: Likelihood) -> 
 
 
 def start(prompt: Sequence[int], length: int, mask_id: int, seed: int, device: Device) -> tuple[Tensor, Noise]:
-    """[prompt; MASK^L] and the root of its noise. Masks inside the prompt are filled in like any other."""
+    """Return [prompt; MASK^L] and the root of its noise. Masks inside the prompt are filled like the others."""
     x = torch.tensor([*prompt, *[mask_id] * length], device=device)
     problem = torch.tensor([key(prompt)], device=device)
     return x, Noise.root(problem, seed)
@@ -218,7 +218,7 @@ def child(noise: Noise, draw: int, step: int) -> Noise:
 
 
 def blocks(x: Tensor, mask_id: int, block: int | None) -> list[Tensor]:
-    """The masked positions, left to right, `block` at a time."""
+    """Return the masked positions, left to right, `block` at a time."""
     slots = (x == mask_id).nonzero()[:, 0]
     block = min(32, len(slots)) if block is None else block
     if not 1 <= block <= len(slots):
@@ -227,7 +227,7 @@ def blocks(x: Tensor, mask_id: int, block: int | None) -> list[Tensor]:
 
 
 def plan(x: Tensor, mask_id: int, block: int | None, steps: int | None) -> Iterator[tuple[int, int, Tensor, int, bool]]:
-    """(step counted from 1, block, its positions, writes, whether it is the block's last step)."""
+    """Yield step (from 1), block, its positions, number of writes, and True at the last step of a block."""
     spans = blocks(x, mask_id, block)
     sizes = [len(span) for span in spans]
     if steps is None:
@@ -243,7 +243,7 @@ def plan(x: Tensor, mask_id: int, block: int | None, steps: int | None) -> Itera
 
 
 def deal(count: int, room: Sequence[int]) -> list[int]:
-    """Hand out `count` one each, in rounds, the earliest first, to whoever has room."""
+    """Distribute `count` in rounds of one each, the earliest first, to those that have room."""
     hands = [0] * len(room)
     while count:
         for i, most in enumerate(room):
@@ -254,7 +254,7 @@ def deal(count: int, room: Sequence[int]) -> list[int]:
 
 
 def logits(forward: Forward, x: Tensor, mask_id: int) -> Tensor:
-    """(row, pos, vocab), in float32 or better, MASK never a candidate."""
+    """Return logits (row, pos, vocab) in float32 or better, in which MASK is never a candidate."""
     l = forward(x)
     l = l.clone() if l.dtype == torch.float64 else l.float().clone()
     l[..., mask_id] = -torch.inf
@@ -264,7 +264,7 @@ def logits(forward: Forward, x: Tensor, mask_id: int) -> Tensor:
 def complete(
     x: Tensor, l: Tensor, mask_id: int, noise: Noise, purpose: Purpose, step: int, index: int, temperature: float
 ) -> Tensor:
-    """Every mask replaced by a draw of softmax(l / temperature): the first id whose cumulative mass exceeds u·total."""
+    """Replace every mask by a draw of softmax(l / temperature): the first id whose cumulative mass exceeds u·total."""
     at = (x == mask_id).nonzero()[:, 0]
     if temperature == 0:
         return x.index_put((at,), l[at].argmax(-1))
@@ -275,18 +275,18 @@ def complete(
 
 
 def transfer(x: Tensor, x0: Tensor, l: Tensor, here: Tensor, quota: int, mask_id: int) -> Tensor:
-    """The surest `quota` draws of the block written, the others thrown away: low-confidence remasking."""
+    """Write the surest `quota` draws of the block and discard the others: low-confidence remasking."""
     written = best(chosen(l, x0), here[x[here] == mask_id], quota)
     return x.index_put((written,), x0[written])
 
 
 def chosen(l: Tensor, tokens: Tensor) -> Tensor:
-    """Untempered log p of the tokens."""
+    """Return the log p of the tokens, at temperature 1."""
     return l.log_softmax(-1).gather(-1, tokens[..., None])[..., 0]
 
 
 def rank(order: Order, l: Tensor, logp: Tensor, noise: Noise, step: int) -> Tensor:
-    """Of every position, how early it should be written: the highest first."""
+    """Return the rank of every position; the highest is written first."""
     places = torch.arange(len(l), device=l.device)
     ranks: dict[Order, Callable[[], Tensor]] = {
         "low-confidence": lambda: logp,
@@ -299,5 +299,5 @@ def rank(order: Order, l: Tensor, logp: Tensor, noise: Noise, step: int) -> Tens
 
 
 def best(ranks: Tensor, among: Tensor, count: int) -> Tensor:
-    """The positions of the highest ranks; ties go to the lowest position."""
+    """Return the positions of the highest ranks; ties go to the lowest position."""
     return among[ranks[among].sort(descending=True, stable=True).indices[:count]]

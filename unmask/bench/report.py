@@ -1,27 +1,22 @@
-"""The results of a benchmark as plain values: medians, ratios, savings and growth. The results of a benchmark as tables and as a plot."""
+"""The results of a benchmark: medians and ratios as plain values, tables and a plot."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from unmask.bench.cases import Case
 from unmask.bench.contenders import CONTENDERS
-from unmask.models.network.transformer import Shape
 from unmask.report.plots import COLOURS, MARKS, render
 from unmask.report.tables import Table
 
-# What each contender lacks that the one before it has; the first lacks nothing.
-SAVINGS = {
-    "ots": "",
-    "ots-alone": "all problems in one batch",
-    "ots-unmerged": "identical rows computed once",
-    "ots-whole-head": "logits only where needed",
-    "plain-ots": "the rest: draws only where needed, minus the cost of padding rows to multiples of 16",
-}
+if TYPE_CHECKING:
+    from unmask.bench.run import Case
+
+Results = dict[str, Any]  # what `unmask bench --out` writes
+KIND_COLOURS = {"plain": "#999999", "exact": COLOURS[0], "approximate": COLOURS[1]}
+HEAD = "contender, kind, s/problem, tokens/s, forward passes, positions, memory, n"
 RATIOS = (
     ("plain-path", "path"),
     ("plain-ots", "ots"),
@@ -34,19 +29,17 @@ RATIOS = (
 )
 
 
-def analyze(cases: Sequence[Case], shape: Shape, peak: float) -> dict[str, Any]:
-    measured = [case for case in cases if case.runs]
-    by_name = {case.name: case for case in measured}
+def analyze(cases: Sequence[Case]) -> Results:
+    """Return the trials, the agreement of tokens with the plain loop, and the ratios of seconds."""
+    by_name = {case.name: case for case in cases if case.runs}
     return {
-        "trials": [_trial(case, shape, peak) for case in cases if case.runs or case.error],
+        "trials": [_trial(case) for case in cases if case.runs or case.error],
         "same_tokens": _same_tokens(by_name),
         "ratios": _ratios(by_name),
-        "savings": _savings(by_name),
-        "growth": _growth(measured),
     }
 
 
-def _trial(case: Case, shape: Shape, peak: float) -> dict[str, Any]:
+def _trial(case: Case) -> dict[str, Any]:
     contender, sizes = CONTENDERS[case.contender], case.sizes
     trial = {
         "name": case.name,
@@ -60,40 +53,19 @@ def _trial(case: Case, shape: Shape, peak: float) -> dict[str, Any]:
     if not case.runs:
         return trial
     run, seconds = case.runs[-1], spread(case.seconds)
-    flops = run.flops(shape)
     return trial | {
         "seconds": seconds | {"all": case.seconds},
-        "wall": spread([run.wall for run in case.runs]),
-        "seconds_a_problem": seconds["median"] / sizes.problems,
-        "tokens_a_second": sizes.problems * sizes.length / seconds["median"],
+        "seconds_per_problem": seconds["median"] / sizes.problems,
+        "tokens_per_second": sizes.problems * sizes.length / seconds["median"],
         "calls": run.calls,
-        "forward_passes": run.rows,
+        "forward_passes": run.forward_passes,
         "positions": int(run.positions),
-        "logits": run.logits,
-        "flops": flops,
-        "peak_share": flops / seconds["median"] / peak,
         "memory": max(run.memory for run in case.runs) or None,
-        "split": _split(case),
-    }
-
-
-def _split(case: Case) -> dict[str, Any] | None:
-    steps = case.runs[-1].steps
-    if not steps:
-        return None
-    denoising, scoring = _values(case, "denoising"), _values(case, "scoring")
-    shares = [b / (a + b) for a, b in zip(denoising, scoring, strict=True)]
-    return {
-        "denoising": spread(denoising),
-        "scoring": spread(scoring),
-        "scoring_share": statistics.median(shares),
-        "steps": steps,
-        "step_ms": 1e3 * statistics.median(denoising) / steps,
     }
 
 
 def _same_tokens(by_name: dict[str, Case]) -> dict[str, Any]:
-    """In how many problems the best row equals that of the plain loop."""
+    """Count the problems whose best answer equals that of the plain loop."""
     counts = {}
     for name, case in by_name.items():
         plain = by_name.get("plain-path" if name.startswith("path") else "plain-ots")
@@ -104,39 +76,10 @@ def _same_tokens(by_name: dict[str, Case]) -> dict[str, Any]:
 
 
 def _ratios(by_name: dict[str, Case]) -> dict[str, Any]:
-    """Seconds per problem of the first contender over those of the second."""
+    """Divide the seconds per problem of one contender by those of a second."""
     batches = [(case.contender, name) for name, case in by_name.items() if case.axis == "problems"]
-    pairs = [(a, b) for a, b in (*RATIOS, *batches) if a in by_name and b in by_name]
-    return {f"{a} / {b}": ratio(by_name[a].seconds_per_problem, by_name[b].seconds_per_problem) for a, b in pairs}
-
-
-def _savings(by_name: dict[str, Case]) -> list[dict[str, Any]]:
-    """The factors multiply to the ratio of the plain loop and ots."""
-    if not all(name in by_name for name in SAVINGS):
-        return []
-    seconds = [by_name[name].seconds_per_problem for name in SAVINGS]
-    factors = [ratio(without, with_saving) for with_saving, without in pairwise(seconds)]
-    logs = [math.log(factor["median"]) for factor in factors]
-    return [
-        {"saving": saving, "factor": factor, "share": log / math.fsum(logs) if math.fsum(logs) else None}
-        for saving, factor, log in zip(list(SAVINGS.values())[1:], factors, logs, strict=True)
-    ]
-
-
-def _growth(cases: Sequence[Case]) -> list[dict[str, Any]]:
-    fits = []
-    for axis, contender in sorted({(case.axis, case.contender) for case in cases if case.axis}):
-        swept = [case for case in cases if case.contender == contender and case.axis in (axis, None)]
-        for what in ("seconds", "denoising", "scoring"):
-            points = sorted((getattr(case.sizes, axis), value) for case in swept for value in _values(case, what))
-            fit = power([(x, y) for x, y in points if y > 0])
-            if fit:
-                fits.append({"axis": axis, "contender": contender, "what": what, **fit, "points": points})
-    return fits
-
-
-def _values(case: Case, what: str) -> list[float]:
-    return case.seconds if what == "seconds" else [run.spans.get(what, 0.0) for run in case.runs]
+    each = {name: [seconds / case.sizes.problems for seconds in case.seconds] for name, case in by_name.items()}
+    return {f"{a} / {b}": ratio(each[a], each[b]) for a, b in (*RATIOS, *batches) if a in each and b in each}
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
@@ -144,43 +87,12 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
 
 
 def ratio(above: Sequence[float], below: Sequence[float]) -> dict[str, Any]:
-    """Divided round by round, so that changes in the machine's speed cancel out."""
-    if len(above) == len(below):
-        return spread([a / b for a, b in zip(above, below, strict=True)])
-    return {
-        "median": statistics.median(above) / statistics.median(below),
-        "low": min(above) / max(below),
-        "high": max(above) / min(below),
-        "n": min(len(above), len(below)),
-    }
-
-
-def power(points: Sequence[tuple[int | float, float]]) -> dict[str, Any] | None:
-    """The exponent b of y = a·x^b by least squares on logarithms, with its standard error. Needs two different x."""
-    xs, ys = [math.log(x) for x, _ in points], [math.log(y) for _, y in points]
-    if len(set(xs)) < 2:
-        return None
-    fit = statistics.linear_regression(xs, ys)
-    free, error = len(xs) - 2, None
-    if free > 0:
-        residual = sum((y - fit.slope * x - fit.intercept) ** 2 for x, y in zip(xs, ys, strict=True))
-        middle = statistics.fmean(xs)
-        error = math.sqrt(residual / free / sum((x - middle) ** 2 for x in xs))
-    return {"exponent": fit.slope, "error": error, "n": len(xs)}
-
-
-Results = dict[str, Any]  # what `unmask bench --out` writes
-KIND_COLOURS = {"plain": "#999999", "exact": COLOURS[0], "approximate": COLOURS[1], "without": COLOURS[5]}
-COLUMNS = "contender, kind, s/problem, tokens/s, rows, positions, ms/step, scoring, memory, of peak, n"
+    """Divide round by round, so that changes in the machine's speed cancel out; surplus rounds are ignored."""
+    return spread([a / b for a, b in zip(above, below, strict=False)])
 
 
 def tables(results: Results) -> list[Table]:
-    every = [comparison(results), ratios(results), savings(results), growth(results)]
-    return [table for table in every if table.rows]
-
-
-def _table(title: str, head: str, rows: Iterable[tuple[str, ...]], *notes: str) -> Table:
-    return Table.of("timing", title, head.split(", "), rows, notes)
+    return [table for table in (comparison(results), ratios(results)) if table.rows]
 
 
 def comparison(results: Results) -> Table:
@@ -190,7 +102,7 @@ def comparison(results: Results) -> Table:
         for name, count in results["same_tokens"].items()
     ]
     rows = [_row(trial) for trial in results["trials"] if trial.get("seconds")]
-    return _table(title(results), COLUMNS, rows, *failed, *same)
+    return Table.of("timing", title(results), HEAD.split(", "), rows, [*failed, *same])
 
 
 def title(results: Results) -> str:
@@ -201,20 +113,17 @@ def title(results: Results) -> str:
 
 
 def _row(trial: dict[str, Any]) -> tuple[str, ...]:
-    seconds, split, problems = trial["seconds"], trial["split"], trial["sizes"]["problems"]
-    each = f"{trial['seconds_a_problem']:.3g}"
+    seconds, problems = trial["seconds"], trial["sizes"]["problems"]
+    each = f"{trial['seconds_per_problem']:.3g}"
     limits = f" ({seconds['low'] / problems:.3g}–{seconds['high'] / problems:.3g})"
     return (
         trial["name"],
         trial["kind"],
         each + limits if seconds["n"] > 1 else each,
-        f"{trial['tokens_a_second']:.1f}",
+        f"{trial['tokens_per_second']:.1f}",
         f"{trial['forward_passes'] / problems:,.0f}",
         f"{trial['positions'] / problems:,.0f}",
-        f"{split['step_ms']:.1f}" if split else "–",
-        f"{100 * split['scoring_share']:.0f} %" if split and split["scoring_share"] else "–",
         f"{trial['memory'] / 2**30:.2f} GiB" if trial["memory"] else "–",
-        f"{100 * trial['peak_share']:.0f} %",
         str(seconds["n"]),
     )
 
@@ -224,39 +133,14 @@ def ratios(results: Results) -> Table:
         (name, f"{ratio['median']:.2f}", f"{ratio['low']:.2f}–{ratio['high']:.2f}", str(ratio["n"]))
         for name, ratio in results["ratios"].items()
     ]
-    return _table("Ratios of seconds per problem", "ratio, median, range, n", rows)
-
-
-def savings(results: Results) -> Table:
-    rows = [
-        (name, f"{saving['factor']['median']:.2f}×", f"{100 * (saving['share'] or 0):.0f} %")
-        for name, saving in zip(list(SAVINGS.values())[1:], results["savings"], strict=False)
-    ]
-    return _table(
-        "What each exact saving contributes",
-        "saving, factor, share",
-        rows,
-        "Savings are switched off one after another, in this order: the factors multiply to the whole, and shares are "
-        "of logarithms. K draws from one forward do not count as a saving, since the plain loop has them too.",
-    )
-
-
-def growth(results: Results) -> Table:
-    rows = [
-        (f"{fit['contender']}, {fit['what']}", fit["axis"], _exponent(fit), str(fit["n"])) for fit in results["growth"]
-    ]
-    note = "The exponent b of time = a·size^b, by least squares on logarithms, ± standard error."
-    return _table("Growth", "time, size, exponent, n", rows, note)
-
-
-def _exponent(fit: dict[str, Any]) -> str:
-    return f"{fit['exponent']:.2f}" + ("" if fit["error"] is None else f" ± {fit['error']:.2f}")
+    return Table.of("timing", "Ratios of seconds per problem", ("ratio", "median", "range", "n"), rows)
 
 
 def draw(results: Results, kind: str) -> bytes:
-    """Bars for the comparison, and a panel for each sweep."""
-    axes = sorted({fit["axis"] for fit in results["growth"]})
-    compared = [trial for trial in results["trials"] if trial.get("seconds") and not trial["axis"]]
+    """Draw bars for the comparison, and a panel for each sweep."""
+    measured = [trial for trial in results["trials"] if trial.get("seconds")]
+    axes = sorted({trial["axis"] for trial in measured if trial["axis"]})
+    compared = [trial for trial in measured if not trial["axis"]]
     heights = [0.8 + 0.3 * len(compared), *([2.6] if axes else [])]
 
     def paint(figure: Any) -> None:
@@ -266,17 +150,16 @@ def draw(results: Results, kind: str) -> bytes:
         bars.set_title(title(results), fontsize=8, loc="left")
         panels = rows[1].subgridspec(1, len(axes)) if axes else ()
         for panel, axis in zip(panels, axes, strict=True):
-            fits = [fit for fit in results["growth"] if fit["axis"] == axis and fit["what"] == "seconds"]
-            _lines(figure.add_subplot(panel), axis, fits)
+            _lines(figure.add_subplot(panel), axis, [trial for trial in measured if trial["axis"] in (axis, None)])
 
     return render(paint, (7.2, sum(heights)), kind, layout="constrained")
 
 
 def _bars(panel: Any, compared: list[dict[str, Any]]) -> None:
     places = range(len(compared))
-    medians = [trial["seconds_a_problem"] for trial in compared]
+    medians = [trial["seconds_per_problem"] for trial in compared]
     ranges = [
-        [abs(trial["seconds"][end] / trial["sizes"]["problems"] - trial["seconds_a_problem"]) for trial in compared]
+        [abs(trial["seconds"][end] / trial["sizes"]["problems"] - trial["seconds_per_problem"]) for trial in compared]
         for end in ("low", "high")
     ]
     panel.barh(places, medians, xerr=ranges, color=[KIND_COLOURS[trial["kind"]] for trial in compared], capsize=2)
@@ -285,14 +168,17 @@ def _bars(panel: Any, compared: list[dict[str, Any]]) -> None:
     panel.set_xlabel("seconds per problem (median, range)")
 
 
-def _lines(panel: Any, axis: str, fits: list[dict[str, Any]]) -> None:
-    for fit, mark, colour in zip(fits, MARKS, COLOURS, strict=False):
-        panel.plot(
-            *zip(*fit["points"], strict=True), mark, color=colour, label=f"{fit['contender']}: power {_exponent(fit)}"
-        )
-    xs, seconds = zip(*(point for fit in fits for point in fit["points"]), strict=True)
+def _lines(panel: Any, axis: str, trials: list[dict[str, Any]]) -> None:
+    """Draw seconds against the swept size, for each contender of the sweep and the comparison."""
+    names = dict.fromkeys(trial["contender"] for trial in trials if trial["axis"])
+    points = [(trial["contender"], trial["sizes"][axis], trial["seconds"]["median"]) for trial in trials]
+    shown = [point for point in points if point[0] in names]
+    for name, mark, colour in zip(names, MARKS, COLOURS, strict=False):
+        line = sorted((x, seconds) for contender, x, seconds in shown if contender == name)
+        panel.plot(*zip(*line, strict=True), marker=mark, color=colour, label=name)
     panel.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds")
-    panel.set_xticks(sorted(set(xs)))
+    panel.set_xticks(sorted({x for _, x, _ in shown}))
+    seconds = [y for _, _, y in shown]
     powers = range(math.floor(math.log2(min(seconds))), math.ceil(math.log2(max(seconds))) + 1)
     panel.set_yticks([2.0**power for power in powers])
     panel.xaxis.set_major_formatter("{x:g}")

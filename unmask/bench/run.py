@@ -1,4 +1,4 @@
-"""The benchmark's loop: contenders run in turn, and results are shown and saved as they come."""
+"""The benchmark's plan and loop: contenders run in turn, and results are shown and saved as they come."""
 
 from __future__ import annotations
 
@@ -8,25 +8,81 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unmask.bench.cases import Case, Plan, Sizes
-from unmask.bench.contenders import CONTENDERS, SURE, observe, threshold
-from unmask.bench.instruments import agreement
-from unmask.bench.measurement import Measurement, allocated, measure, peak
+from unmask.bench.contenders import CONTENDERS, agreement
 from unmask.bench.report import analyze
-from unmask.bench.subject import Subject
-from unmask.decoders import OrderTokenSearch
-from unmask.errors import UnmaskError
+from unmask.bench.subject import Measurement, Sizes, Subject, allocated, measure
+from unmask.errors import UnmaskError, check_at_least, check_known
 from unmask.version import __version__
 
 log = logging.getLogger("unmask.bench")
-FORMAT, VERSION = "unmask-bench", 1
+FORMAT, VERSION = "unmask-bench", 2
+AXES: dict[str, tuple[int, ...]] = {"beams": (2, 4, 8), "length": (64, 128, 256), "problems": (1, 4, 16)}
+SWEPT = ("ots-cached", "ots")  # the contenders of a sweep, cheapest first; their compiled forms if those are measured
+PATIENCE = 6.0  # seconds: cases of a sweep that take longer are not repeated
+
+
+@dataclass
+class Case:
+    """One contender at certain sizes, and its runs so far."""
+
+    contender: str
+    sizes: Sizes
+    axis: str | None = None  # axis of the sweep; None in the comparison
+    runs: list[Measurement] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.contender if self.axis is None else f"{self.contender}@{self.axis}={getattr(self.sizes, self.axis)}"
+
+    @property
+    def seconds(self) -> list[float]:
+        return [run.seconds for run in self.runs]
+
+
+@dataclass(frozen=True)
+class Plan:
+    sizes: Sizes
+    contenders: tuple[str, ...]
+    sweeps: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    repeat: int = 3  # measured rounds
+    limit: float | None = None  # seconds: no run starts after this time
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_at_least(1, repeat=self.repeat)
+        check_at_least(0, limit=self.limit)
+        if not self.contenders:
+            raise UnmaskError("there is nothing to measure: name at least one contender")
+
+    def compared(self) -> list[Case]:
+        return [Case(name, self.sizes) for name in self.contenders]
+
+    def swept(self) -> Iterator[list[Case]]:
+        """Yield the cases of each sweep, cheapest first. The comparison already covers the plan's own sizes."""
+        preferred = [name if f"{name}-compiled" not in self.contenders else f"{name}-compiled" for name in SWEPT]
+        names = [name for name in preferred if name in self.contenders]
+        for axis, values in self.sweeps:
+            cases = [Case(name, self.sizes.along(axis, value), axis) for value in sorted(values) for name in names]
+            yield [case for case in cases if case.sizes != self.sizes]
+
+
+def read_sweep(text: str) -> tuple[str, tuple[int, ...]]:
+    """Read `beams` or `beams=2,4,8`."""
+    axis, equals, numbers = text.partition("=")
+    check_known(AXES, sweep=axis)
+    if equals and not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", numbers):
+        raise UnmaskError(f"sweep {text!r} is not a list of whole numbers: write {axis}=2,4,8")
+    values = tuple(map(int, numbers.split(","))) if equals else AXES[axis]
+    check_at_least(1, **{f"every value of sweep {text!r}": min(values)})
+    return axis, values
 
 
 @dataclass
@@ -50,25 +106,21 @@ class BenchmarkRun:
             "parameters": subject.network.module.shape.parameters,
             "machine": machine(subject),
             "note": self.note,
-            "plan": self.plan.record(),
-            "peak": peak(subject.device, subject.weight_dtype),
+            "plan": asdict(self.plan) | {"sweeps": {axis: list(values) for axis, values in self.plan.sweeps}},
             "agreement": {},
-            "replay": None,
         }
-        speed = self.about["peak"]["flops"] / 1e12
-        self.show(f"{subject.name} on {self.about['machine']['device']}: {speed:.2f} TFLOP/s")
-        self._observe_threshold()
+        self.show(f"{subject.name} on {self.about['machine']['device']}")
         self._measure_all(self.plan.compared())
         self._compare_with_plain()
         for cases in self.plan.swept():
-            self._measure_all(cases, self.plan.patience)
+            self._measure_all(cases, PATIENCE)
         return self.results()
 
     def results(self) -> dict[str, Any]:
-        return self.about | analyze(self.cases, self.subject.network.module.shape, self.about["peak"]["flops"])
+        return self.about | analyze(self.cases)
 
     def _measure_all(self, cases: Sequence[Case], patience: float = math.inf) -> None:
-        """Round by round, so that all cases meet the same conditions."""
+        """Measure round by round, so that all cases run under the same conditions."""
         self.cases += cases
         for number in range(1, self.plan.repeat + 1):
             for case in cases:
@@ -78,7 +130,7 @@ class BenchmarkRun:
                     self._measure(case, f"round {number} of {self.plan.repeat}")
 
     def _warm_up(self, case: Case) -> None:
-        """A few steps. In a sweep only contenders that compile layers or capture graphs per shape need them."""
+        """Run a few steps. In a sweep only contenders that compile layers or capture graphs per shape need them."""
         prepares = CONTENDERS[case.contender].compiled or CONTENDERS[case.contender].caches
         if case.axis is None or prepares:
             run = self._run(case, case.sizes.warm_up(), None if prepares else 1)
@@ -93,7 +145,7 @@ class BenchmarkRun:
             self.save(self.results())
 
     def _run(self, case: Case, sizes: Sizes, problems: int | None = None) -> Measurement | None:
-        """A contender that fails is reported, and the others go on."""
+        """Run a contender. One that fails is reported, and the others go on."""
         if case.error or self._late():
             return None
         contender, prompts = CONTENDERS[case.contender], self.subject.prompts(case.sizes)[:problems]
@@ -107,34 +159,13 @@ class BenchmarkRun:
         except Exception as error:
             if isinstance(error, UnmaskError) and not any(case.runs for case in self.cases):
                 raise  # bad input: no contender could run
-            case.error = self._failed(case.name, error)
+            case.error = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            log.error("%s failed", case.name, exc_info=error)
+            self.show(f"{case.name}: failed ({case.error})")
             return None
 
-    def _failed(self, what: str, error: Exception) -> str:
-        sentence = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        log.error("%s failed", what, exc_info=error)
-        self.show(f"{what}: failed ({sentence})")
-        return sentence
-
-    def _observe_threshold(self) -> None:
-        """Random weights need a number of steps per block for threshold writing."""
-        names = [name for name in self.plan.contenders if CONTENDERS[name].decoder is threshold]
-        if not names or self.subject.model is not None:
-            return
-        decoder = OrderTokenSearch(self.plan.sizes.beams, temperature=self.plan.sizes.temperature, sure=SURE)
-        try:
-            replay = observe(decoder, self.subject.device, self.plan.watched, self.plan.seed)
-        except Exception as error:
-            self._failed("observing the embedded model", error)
-            kept = tuple(name for name in self.plan.contenders if name not in names)
-            self.plan = replace(self.plan, contenders=kept)
-            return
-        self.about["replay"] = replay
-        self.subject = replace(self.subject, steps_per_block=replay["mean_steps"])
-        self.show(f"with threshold writing the embedded model takes {replay['mean_steps']:.1f} steps per block")
-
     def _compare_with_plain(self) -> None:
-        """How far rounding moves the exact contenders."""
+        """Measure how far rounding moves the exact contenders."""
         measured = [case.name for case in self.cases if case.runs]
         for name in ("ots", "ots-compiled"):
             if name in measured and not self._late():
@@ -156,7 +187,7 @@ def machine(subject: Subject) -> dict[str, Any]:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "memory": allocated(device),  # of the weights, before anything ran
+        "memory": allocated(device),  # bytes of the weights, before anything ran
     }
 
 

@@ -1,4 +1,4 @@
-"""`unmask`, the command. A command's file is imported when the command is used."""
+"""`unmask`, the command. Nothing here loads torch: a command imports what it needs when it runs."""
 
 from unmask.cli.app import app, main
 

@@ -1,48 +1,41 @@
-"""`unmask bench`: seconds, rows and memory of each decoder beside the published loops."""
+"""`unmask bench`: seconds, forward passes and memory of each decoder beside the published loops."""
+
+from __future__ import annotations
 
 import json as jsons
 import sys
 import time
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unmask.bench import report as display
-from unmask.bench.cases import Plan, Sizes, read_sweep
-from unmask.bench.contenders import choose, fitting
-from unmask.bench.run import BenchmarkRun
-from unmask.bench.subject import Subject
 from unmask.cli import options
-from unmask.cli.app import app
 from unmask.cli.boundary import print_json
-from unmask.cli.options import repeatable
+from unmask.cli.options import path_option, repeatable
 from unmask.errors import UnmaskError
-from unmask.models.devices import choose_device
-from unmask.report import formats
-from unmask.report import plots as figures
-from unmask.runs.files import check_writable, write_whole
-from unmask.runs.settings import Placement
+
+if TYPE_CHECKING:
+    from unmask.bench.run import Plan
+    from unmask.bench.subject import Subject
 
 SHAPE_SIZES, MODEL_SIZES = {"prompt": 160, "length": 256}, {"length": 64}  # defaults
 
 
-@app.command()
 @options.expand("precision", "compiled", "batch", "memory", length=None)
 def bench(
     shape: Annotated[
         str | None, typer.Option(metavar="NAME", help="Random weights of this shape, such as llada-8b; needs no files.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="MODEL", help="A model by name. Default: tiny.")
+        str | None, typer.Option("--model", "-m", metavar="MODEL", help="Model by name; default: tiny.")
     ] = None,
     *,
-    sizes: Annotated[dict[str, Any], Sizes],
+    sizes: Annotated[dict[str, Any], ("unmask.bench.subject", "Sizes")],
     repeat: Annotated[int, typer.Option(metavar="N", help="Measured rounds, after a warm-up.")] = 3,
     sweep: Annotated[
-        list[str] | None, repeatable("--sweep", metavar="AXIS", help="beams, length or problems, or beams=2,4,8")
+        list[str] | None, repeatable("--sweep", metavar="AXIS", help="Vary beams, length or problems, or beams=2,4,8")
     ] = None,
     only: Annotated[list[str] | None, repeatable("--only", metavar="NAME", help="Measure only this contender")] = None,
     serve: Annotated[
@@ -53,11 +46,9 @@ def bench(
         float | None, typer.Option(metavar="SECONDS", help="Start no run after this many seconds.")
     ] = None,
     seed: options.Seed = 0,
-    note: Annotated[str, typer.Option(metavar="TEXT", help="A remark kept with the results.")] = "",
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the results as JSON, again after every run.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot: .svg, .png or .pdf.")] = None,
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Remark that is stored with the results.")] = "",
+    out: Annotated[Path | None, path_option("--out", help="Write the results as JSON, again after every run.")] = None,
+    plot: Annotated[Path | None, path_option("--plot", help="Write a plot: .svg, .png or .pdf.")] = None,
     placement: options.PlacementFields,
     json: options.Json = False,
 ) -> None:
@@ -70,39 +61,49 @@ def bench(
       unmask bench --only plain-ots --only ots --plot bench.svg
       unmask bench --serve low-confidence --serve threshold --length 32 --json
     """
+    from unmask.bench import report
+    from unmask.bench.contenders import CONTENDERS, choose
+    from unmask.bench.run import BenchmarkRun, Plan, read_sweep
+    from unmask.bench.subject import Sizes, Subject
+    from unmask.models.devices import choose_device
+    from unmask.report import formats, plots
+    from unmask.runs.files import check_writable
+    from unmask.runs.settings import Placement
+
     if shape is not None and model is not None:
         raise UnmaskError("--shape makes random weights and --model loads a model: choose one of them")
     for path in (out, plot):
         if path is not None:
             check_writable(path)
-    kind = figures.kind_of(plot) if plot is not None else ""
-    sweeps = tuple(map(read_sweep, sweep or ()))
-    chosen = Placement(**placement)
-    contenders = choose(only or (), choose_device(chosen.chosen_device))
-    defaults = MODEL_SIZES if shape is None else SHAPE_SIZES
-    plan = Plan(Sizes(**defaults | sizes), contenders, sweeps, repeat, limit=limit, seed=seed)
+    kind = plots.kind_of(plot) if plot is not None else ""
+    sweeps, where = tuple(map(read_sweep, sweep or ())), Placement(**placement)
+    contenders = choose(only or (), choose_device(where.chosen_device))
+    chosen = Sizes(**(MODEL_SIZES if shape is None else SHAPE_SIZES) | sizes)
+    plan = Plan(chosen, contenders, sweeps, repeat, limit, seed)  # refused before the model is loaded
     if shape is not None:
-        subject = Subject.of_shape(shape, chosen.chosen_device, chosen.dtype)
+        subject = Subject.of_shape(shape, where.chosen_device, where.dtype)
     else:
-        subject = Subject.of_model(chosen.load(model or options.MODEL))
+        subject = Subject.of_model(where.load(model or options.MODEL))
     if serve:
         _measure_serving(serve, subject, plan, out, note, json)
         return
     if not only:
-        plan = replace(plan, contenders=fitting(contenders, subject.denoiser.block_size is not None))
+        contenders = tuple(name for name in contenders if CONTENDERS[name].fits(subject))
+        plan = Plan(chosen, contenders, sweeps, repeat, limit, seed)
     results = BenchmarkRun(plan, subject, partial(_show, time.monotonic()), partial(_save, out), note).run()
     if plot is not None:
-        figures.keep(display.draw(results, kind), plot)
+        plots.keep(report.draw(results, kind), plot)
     if json:
         print_json(results)
     else:
-        formats.terminal(display.tables(results))
+        formats.terminal(report.tables(results))
 
 
 def _measure_serving(
     decoders: list[str], subject: Subject, plan: Plan, out: Path | None, note: str, json: bool
 ) -> None:
     from unmask.bench.serving import Workload, table  # an optional extra
+    from unmask.report import formats
 
     show = partial(_show, time.monotonic())
     workload = Workload(subject, plan.sizes.prompt or SHAPE_SIZES["prompt"], plan.sizes.length, plan.repeat, show)
@@ -120,5 +121,7 @@ def _show(began: float, line: str) -> None:
 
 
 def _save(path: Path | None, results: dict[str, Any]) -> None:
+    from unmask.runs.files import write_whole
+
     if path is not None:
         write_whole(path, jsons.dumps(results, indent=1, ensure_ascii=False) + "\n")

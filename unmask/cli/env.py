@@ -6,21 +6,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import torch
-
-import unmask
 from unmask import environment
 from unmask.cli import options
-from unmask.cli.app import app
 from unmask.cli.boundary import print_json
 from unmask.errors import UnmaskError
-from unmask.tasks import data, task
-from unmask.tasks.sandbox import run as sandbox
+from unmask.version import __version__
 
 PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math-verify", "matplotlib", "ray")
 
 
-@app.command()
 def env(json: options.Json = False) -> None:
     """Show versions, device, determinism, sandbox and data, to report what ran where.
 
@@ -29,18 +23,22 @@ def env(json: options.Json = False) -> None:
       unmask env
       unmask env --json
     """
-    values = facts()
+    facts = _facts()
     if json:
-        print_json(values)
+        print_json(facts)
         return
-    for name, value in values.items():
+    for name, value in facts.items():
         print(f"{name:<14} {'-' if value is None else value}")
 
 
-def facts() -> dict[str, Any]:
+def _facts() -> dict[str, Any]:
+    import torch
+
+    from unmask.tasks import data
+
     gpu = torch.cuda.is_available()
     return {
-        "unmask": unmask.__version__,
+        "unmask": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         **{name: _version(name) for name in PACKAGES},
@@ -50,32 +48,35 @@ def facts() -> dict[str, Any]:
         "deterministic": environment.deterministic(),
         "sandbox": _sandbox(),
         "data": os.environ.get(data.VARIABLE),
-        "data_found": ", ".join(_tasks_with_data()) or None,
+        "data_found": ", ".join(_tasks_with_data(os.environ.get(data.VARIABLE))) or None,
     }
 
 
 def _sandbox() -> str | None:
-    """What programs would run in; None where there is no sandbox."""
+    """Return what programs would run in; None if there is no sandbox."""
+    from unmask.tasks.sandbox.run import sandbox_method
+
     try:
-        return sandbox.means()
+        return sandbox_method()
     except UnmaskError:
         return None
 
 
-def _tasks_with_data() -> list[str]:
-    """Tasks whose files are all in the data folder."""
-    folder = os.environ.get(data.VARIABLE)
-    if not folder:
-        return []
-    files = {name: _files(task.find(name)) for name in task}
-    return [name for name, some in files.items() if some and all((Path(folder) / file).is_file() for file in some)]
+def _tasks_with_data(folder: str | None) -> list[str]:
+    """Return the tasks whose files are all in the data folder."""
+    from unmask.tasks import data, task
+
+    found = []
+    for name in task if folder else ():
+        values = [each for value in vars(task.find(name)).values() for each in _members(value)]
+        files = [value.local for value in values if isinstance(value, data.Dataset)]
+        if files and all(Path(folder or "", file).is_file() for file in files):
+            found.append(name)
+    return found
 
 
-def _files(entry: type) -> list[str]:
-    values = [
-        each for value in vars(entry).values() for each in (value.values() if isinstance(value, dict) else [value])
-    ]
-    return [value.local for value in values if isinstance(value, data.Dataset)]
+def _members(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else [value]
 
 
 def _version(package: str) -> str | None:

@@ -1,60 +1,47 @@
-"""`unmask eval`: evaluate a grid."""
+"""`unmask eval`, `unmask grade` and `unmask lm-eval`: evaluate a grid, grade given outputs, run a harness."""
 
-from functools import partial
+from __future__ import annotations
+
+import io
+import json as jsons
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unmask.cli import options
-from unmask.cli.app import app
-from unmask.cli.boundary import print_json, resumable, typed
-from unmask.cli.options import ConfigFile, DumpConfig, one_of, repeatable
-from unmask.cli.progress import board
-from unmask.runs.engines import make_engine
-from unmask.runs.evaluation import evaluate
-from unmask.runs.grid import make_grid
-from unmask.runs.settings import Decoding, Placement
-from unmask.runs.store import RECORDS, Run
-from unmask.runs.summary import summarize
-from unmask.tasks import Metric, data
-from unmask.tasks.sandbox.run import Confinement
+from unmask.cli.boundary import print_json, read_text, resumable, typed
+from unmask.cli.progress import board, counting
+
+if TYPE_CHECKING:
+    from unmask.runs.store import Run
 
 
-@app.command("eval")
-@options.expand("decoder", "length", "seed")
+@dataclass(frozen=True)
+class GridOptions:
+    """The cells of a grid, and the folder of its run."""
+
+    model: list[str] = field(default_factory=list)  # name, folder or hub id
+    task: list[str] = field(default_factory=list)  # task, such as gsm8k or countdown(level=4)
+    decoder: list[str] = field(default_factory=list)  # decoder, such as ots(beams=4)
+    out: Path = Path()  # run folder; an unfinished run resumes
+    length: list[int] = field(default_factory=list)  # masks after the prompt; default: the model's own
+    seed: list[int] = field(default_factory=lambda: [0])  # seed of all random numbers; default: 0
+    limit: int | None = None  # problems per task; default: all
+    samples: int = 1  # answers per problem, for pass@k and votes
+    traces: bool = False  # keep a trace of every decoding run
+    max_forward_passes: int | None = None  # largest number of forward passes per problem
+
+
+@options.expand(max_forward_passes=options.Own(f"{options.MAX_FORWARD_PASSES:,}"))
 def eval_(
-    model: Annotated[
-        list[str] | None, repeatable("--model", "-m", metavar="MODEL", help="A name, folder or hub id")
-    ] = None,
-    task: Annotated[
-        list[str] | None, repeatable("--task", "-t", metavar="SPEC", help="Such as gsm8k or countdown(level=4)")
-    ] = None,
-    decoder: Annotated[
-        list[str] | None, repeatable("--decoder", "-d", metavar="SPEC", help="Such as ots(beams=4)")
-    ] = None,
-    out: options.RunFolder = None,
-    length: Annotated[
-        list[int] | None,
-        repeatable("--length", "-l", metavar="N", help="Masks after the prompt; by default the model's own"),
-    ] = None,
-    seed: Annotated[list[int] | None, repeatable("--seed", "-s", metavar="N", help="0 by default")] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", help="Problems of each task; all by default.")] = None,
-    samples: Annotated[int, typer.Option(metavar="N", help="Answers to each problem, for pass@k and votes.")] = 1,
-    metric: options.MetricName = "ours",
-    data_: options.DataFolder = None,
-    prompts: options.Wording = None,
-    allow_code: options.AllowCode = False,
-    sandbox: options.Sandbox = None,
-    engine: options.EngineName = "local",
-    workers: options.Workers = None,
-    address: options.Address = None,
-    retry: options.Retry = False,
-    traces: Annotated[bool, typer.Option("--traces", help="Keep a trace of every decoding run.")] = False,
-    max_forward_passes: options.MaxForwardPasses = None,
-    config: ConfigFile = None,  # type: ignore[assignment]  always given by its callback
-    dump: DumpConfig = False,
     *,
+    cells: Annotated[dict[str, Any], (__name__, "GridOptions")],
+    tasks: options.TaskFields,
+    work: options.EngineFields,
+    config: options.ConfigFile = None,  # type: ignore[assignment]  its callback always returns a value
+    dump: options.DumpConfig = False,
     decoding: options.DecodingFields,
     placement: options.PlacementFields,
     json: options.Json = False,
@@ -72,40 +59,45 @@ def eval_(
         print(config.dump())
         return
     config.require("model", "task", "decoder", "out")
-    if data_ is not None:
-        data.use(data_)
+    from unmask.runs.evaluation import evaluate
+    from unmask.runs.grid import make_grid
+    from unmask.runs.settings import Decoding, Placement
+
+    given, graded, chosen = GridOptions(**cells), options.TaskOptions(**tasks), options.EngineOptions(**work)
+    graded.use_data()
     grid = make_grid(
-        model or (),
-        task or (),
-        decoder or (),
-        length or (),
-        seeds=seed or (0,),
-        samples=samples,
-        limit=limit,
-        metric=one_of(Metric, "--metric", metric),
-        prompts=prompts,
-        allow_code=allow_code,
-        sandbox=one_of(Confinement, "--sandbox", sandbox),
-        traces=traces,
+        given.model,
+        given.task,
+        given.decoder,
+        given.length,
+        seeds=given.seed,
+        samples=given.samples,
+        limit=given.limit,
+        metric=graded.metric,
+        prompts=graded.prompts,
+        allow_code=graded.allow_code,
+        sandbox=graded.sandbox,
+        traces=given.traces,
         decoding=Decoding.from_dict(decoding),
         placement=Placement(**placement),
-        here=engine == "local",
-        max_forward_passes=max_forward_passes,
+        here=chosen.local,
+        max_forward_passes=given.max_forward_passes,
     )
-    with resumable(partial(_kept, out)), board() as watch:
-        run = evaluate(
-            grid, out or "", make_engine(engine, workers, address), retry=retry, watch=watch, command=typed()
-        )
+    with resumable(lambda: _saved(given.out)), board() as watch:
+        run = evaluate(grid, given.out, chosen.make(), retry=chosen.retry, watch=watch, command=typed())
     print_json(_facts(run)) if json else print(_table(run))
 
 
-def _kept(folder: Path | None) -> str:
-    folder = folder or Path()
+def _saved(folder: Path) -> str:
+    from unmask.runs.store import RECORDS
+
     lines = (folder / RECORDS).read_bytes().count(b"\n") if (folder / RECORDS).exists() else 0
-    return f"{lines} records are kept in {str(folder)!r}"
+    return f"{lines} records are saved in {str(folder)!r}"
 
 
 def _facts(run: Run) -> dict[str, Any]:
+    from unmask.runs.summary import summarize
+
     cells = [
         {
             **cell._asdict(),
@@ -122,11 +114,75 @@ def _facts(run: Run) -> dict[str, Any]:
 
 
 def _table(run: Run) -> str:
+    from unmask.runs.summary import summarize
+
     lines = []
     for cell, summary in summarize(run.records).items():
         lines.append(f"{cell.model} · {cell.task} · {cell.decoder} · length {cell.length}")
         lines.append(f"  {summary}")
     failed = [record for record in run.records if record.error]
     if failed:
-        lines.append(f"{len(failed)} failed, the first ({failed[0].problem}): {failed[0].error}")
+        lines.append(f"{len(failed)} failed; the first ({failed[0].problem}): {failed[0].error}")
     return "\n".join([*lines, f"{len(run.records)} records in {run.folder}"])
+
+
+@options.expand("prompts")
+def grade(
+    file: Annotated[str, typer.Argument(help='JSON lines of {"id" or "question", "output"}; - for standard input.')],
+    spec: Annotated[str, typer.Option("--task", "-t", help="Task, such as gsm8k or mbpp(subset=sanitized).")],
+    *,
+    tasks: options.TaskFields,
+    json: options.Json = False,
+) -> None:
+    """Grade a file of outputs and print the accuracy."""
+    from unmask.tasks import grading, task
+    from unmask.tasks.task import configure
+
+    graded = options.TaskOptions(**tasks)
+    graded.use_data()
+    (source,) = configure([spec], allow_code=graded.allow_code, sandbox=graded.sandbox)
+    with counting("graded") as progress:
+        lines = io.StringIO(read_text(file, "the file", errors="replace"))
+        report = grading.grade(source, lines, graded.metric, progress)
+    n = len(report.grades)
+    if json:
+        head = {"task": task.spec(source), "version": source.version, "metric": graded.metric, "n": n}
+        print_json(head | {"right": report.right, "accuracy": report.accuracy, "results": report.results()})
+        return
+    print(f"right {report.right} of {n}\naccuracy {report.accuracy:.2f} (n={n})")
+
+
+HARNESS_COMMANDS = ("ls", "validate")  # commands of the harness that need no model
+
+
+@options.expand("memory", length=options.Own("the task's, else the model's own"))
+def lm_eval(
+    context: typer.Context,
+    model: options.ModelName = options.MODEL,
+    *,
+    decoding: options.DecodingFields,
+    scorer: options.ScorerName = options.SCORER,
+    block: options.ScoreBlock = None,
+    placement: options.PlacementFields,
+) -> None:
+    """Run lm-evaluation-harness on a model of this package (pip install 'unmask[lm-eval]').
+
+    Options that are not listed here are those of the harness's own `run`, such as --tasks, --limit, --num_fewshot,
+    --apply_chat_template, --output_path and --use_cache.
+
+    \b
+    Examples:
+      unmask lm-eval -m tiny -d 'ots(beams=2)' -l 64 --tasks gsm8k --limit 20 --apply_chat_template
+      unmask lm-eval -m tiny --scorer 'elbo(n=128)' --tasks arc_easy --output_path results
+      unmask lm-eval ls tasks
+    """
+    from unmask.integrations import lm_eval as harness  # an optional extra
+
+    words = list(context.args)
+    if words[:1] and words[0] in HARNESS_COMMANDS:
+        harness.main(words)
+        return
+    named = {"pretrained": model, **decoding, "scorer": scorer, "block": block, **placement}
+    given = {name: value for name, value in named.items() if value is not None}
+    run = words[1:] if words[:1] == ["run"] else words
+    harness.main(["run", "--model", "unmask", "--model_args", jsons.dumps(given), *run])

@@ -1,93 +1,217 @@
-"""`unmask generate`: answer a prompt, or each prompt of a file."""
+"""`unmask generate`, `unmask fill` and `unmask score`: decode prompts, fill gaps, score given texts.
 
+A file of prompts has a prompt per line, or JSON lines of texts, chat messages, `{"prompt": …}` or `{"messages": …}`. In
+both, a prompt of several lines is a JSON string: "Numbers: [87, 28, 35]\\nTarget: 94".
+"""
+
+from __future__ import annotations
+
+import functools
+import json as jsons
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from unmask import api
+import typer
+
 from unmask.cli import options
-from unmask.cli.app import app
-from unmask.cli.boundary import print_json
+from unmask.cli.boundary import print_json, read_text
 from unmask.cli.progress import counting, watching
-from unmask.cli.prompt_files import read_prompts
-from unmask.cli.watch import watched
 from unmask.errors import UnmaskError
-from unmask.runs.output import Output
-from unmask.runs.settings import Decoding, Placement
+
+if TYPE_CHECKING:
+    from unmask.runs.scoring import Scored
+
+JSON_LINES = (".jsonl", ".ndjson", ".json")
+PromptText = Annotated[
+    str | None, typer.Argument(metavar="PROMPT", help="The prompt; - reads it from standard input.", show_default=False)
+]
+PROMPTS = """Answer each line of this file; the answers are JSON lines. A line in double quotes is a JSON string, in
+which \\n is a line break; a .jsonl file may also contain chat messages."""
 
 
-def add_command(answer: Callable[..., Any], text: str, *omit: str, **defaults: Any) -> None:
-    """A command that prints the text alone, or everything as one JSON object; `text` is its help."""
+def _answering(answer: str, text: str, *omit: str, **defaults: Any) -> Callable[..., None]:
+    """Return the command that calls the API's function `answer`; `text` is its help."""
 
-    @app.command(answer.__name__, help=text)
-    @options.expand("precision", "batch", "memory", *omit, **defaults)  # those are for many problems
+    @options.expand("precision", "batch", "memory", *omit, **defaults)  # these are for many problems
     def command(
-        prompt: options.PromptText = None,
+        prompt: PromptText = None,
         model: options.ModelName = options.MODEL,
         *,
-        prompts: options.PromptFile = None,
+        prompts: Annotated[Path | None, options.path_option("--prompts", help=PROMPTS)] = None,
         decoding: options.DecodingFields,
         max_forward_passes: options.MaxForwardPasses = None,
         chat: options.Chat = False,
-        trace: options.TraceFile = None,
-        watch: options.Watching = False,
+        trace: Annotated[Path | None, options.path_option("--trace", help="Write a trace of the run here.")] = None,
+        watch: Annotated[bool, typer.Option("--watch", help="Show the texts on standard error as they fill.")] = False,
         placement: options.PlacementFields,
         json: options.Json = False,
     ) -> None:
         given = _given(prompt, prompts, trace, chat)
+        from unmask import api
+        from unmask.cli.watch import watched
+        from unmask.runs.settings import Decoding, Placement
+
         Decoding.from_dict(decoding)  # refused before the model is loaded
         if trace is not None:
             api.check_writable(trace)
         loaded = Placement(**placement).load(model)
+        call = functools.partial(getattr(api, answer), loaded, given, max_forward_passes=max_forward_passes, **decoding)
         if prompts is not None:
-            _answer_all(answer, loaded, given, json, max_forward_passes=max_forward_passes, **decoding)
+            _answer_all(call, json)
             return
         with watched(loaded) if watch else watching("decoding") as see:
-            output = answer(
-                loaded, given, trace=trace or False, watch=see, max_forward_passes=max_forward_passes, **decoding
-            )
+            output = call(trace=trace or False, watch=see)
         if json:
             print_json(output.json() | {"trace": trace and str(trace)})
         else:
             print(output.text)
+
+    command.__doc__ = text
+    return command
 
 
 def _given(prompt: str | None, prompts: Path | None, trace: Path | None, chat: bool) -> Any:
     if prompts is None:
         if prompt is None:
             raise UnmaskError("a prompt is missing: write one, - to read it from standard input, or --prompts FILE")
-        return options.read_prompt(prompt, chat)
+        return read_prompt(prompt, chat)
     if prompt is not None:
-        raise UnmaskError("a prompt and --prompts are given: choose one of them")
+        raise UnmaskError("both a prompt and --prompts are given: choose one of them")
     if trace is not None:
-        raise UnmaskError("--trace is for one prompt: leave out --prompts")
+        raise UnmaskError("--trace is for one prompt: remove --prompts")
     return read_prompts(prompts, chat)
 
 
-def _answer_all(answer: Callable[..., Any], model: api.Model, prompts: list[Any], json: bool, **more: Any) -> None:
-    """A JSON object per line, in the order of the prompts; a prompt that cannot be answered has its reason there."""
+def _answer_all(call: Callable[..., list[Any]], json: bool) -> None:
+    """Print a JSON object per prompt, in their order; a prompt that cannot be answered has its error there."""
     with counting("prompts") as progress:
-        outcomes = answer(model, prompts, errors="return", progress=progress, **more)
+        outcomes = call(errors="return", progress=progress)
+    failed = 0
     for number, outcome in enumerate(outcomes):
-        facts = outcome.json() if isinstance(outcome, Output) else {"error": str(outcome)}
-        if not json and isinstance(outcome, Output):
-            facts = {key: facts[key] for key in ("prompt", "text", "score", "finish_reason")}
+        if isinstance(outcome, Exception):
+            facts = {"error": str(outcome)}
+            failed += 1
+        else:
+            facts = outcome.json()
+            facts = facts if json else {key: facts[key] for key in ("prompt", "text", "score", "finish_reason")}
         print_json({"index": number, **facts})
-    failed = sum(not isinstance(outcome, Output) for outcome in outcomes)
     if failed:
         raise UnmaskError(f"{failed} of {len(outcomes)} prompts were not answered: their lines have an error")
 
 
-HELP = """Answer a prompt, or each prompt of a file.
+generate = _answering(
+    "generate",
+    """Answer a prompt, or each prompt of a file.
 
-A line break is typed as it is, or as \\n in $'…', which most shells read.
+    A line break is typed as it is, or as \\n in $'…', which most shells read.
 
-\b
-Examples:
-  unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --length 64
-  unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --decoder 'vote(n=5)' --json
-  printf 'Numbers: [87, 28, 35]\\nTarget: 94' | unmask generate - --chat --decoder 'ots(beams=4)' --trace trace.jsonl
-  unmask generate --prompts questions.txt --chat > answers.jsonl
-  unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --length 64 --watch
-"""
-add_command(api.generate, HELP, length=options.Own("the model's own"))
+    \b
+    Examples:
+      unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --length 64
+      unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --decoder 'vote(n=5)' --json
+      printf 'Numbers: [87, 28, 35]\\nTarget: 94' | unmask generate - --chat --decoder 'ots(beams=4)' --trace t.jsonl
+      unmask generate --prompts questions.txt --chat > answers.jsonl
+      unmask generate --chat $'Numbers: [87, 28, 35]\\nTarget: 94' --length 64 --watch
+    """,
+    length=options.Own("the model's own"),
+)
+fill = _answering(
+    "fill",
+    """Fill the gaps of a text, each written `<mask:n>` for n tokens.
+
+    \b
+    Examples:
+      unmask fill $'Numbers: [87, 28, 35]\\nTarget: 94\\n<mask:17>\\n<answer>87-28+35</answer>'
+      unmask fill $'Numbers: [87, 28, 35]\\nTarget: 94\\n87-28=<mask:2>' --length 30 --decoder search --json
+    """,
+    "early_end",
+)
+
+
+@options.expand("precision", "memory")
+def score(
+    prompt: PromptText,
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT…", help="Texts that are scored after the prompt.")],
+    model: options.ModelName = options.MODEL,
+    scorer: options.ScorerName = options.SCORER,
+    length: Annotated[int | None, typer.Option(metavar="N", help="Pad each text with end-of-text to N tokens.")] = None,
+    block: options.ScoreBlock = None,
+    seed: Annotated[int, typer.Option("--seed", "-s", metavar="N", help="Seed of the random masks of elbo.")] = 0,
+    chat: options.Chat = False,
+    *,
+    placement: options.PlacementFields,
+    json: options.Json = False,
+) -> None:
+    """Score texts after a prompt: the log-likelihood of each.
+
+    \b
+    Examples:
+      unmask score abc de fg -m toy-chain
+      unmask score --chat 'Numbers: [87, 28, 35]\\nTarget: 94' '<answer>87-28+35</answer>' --length 64
+      unmask score abc de fg -m toy-chain --scorer 'elbo(n=64)' --json
+    """
+    from unmask import api
+    from unmask.runs.scoring import make_scorer
+    from unmask.runs.settings import Placement
+
+    message = read_prompt(prompt, chat) if prompt else ""  # a text can be scored without a prompt
+    chosen, where = make_scorer(scorer), Placement(**placement)
+    how = {"scorer": chosen, "length": length, "block": block, "seed": seed, "batch": where.batch or api.BATCH}
+    with counting("texts") as progress:
+        scores = api.score(where.load(model), message, texts, progress=progress, **how)
+    best = max(range(len(scores)), key=lambda number: scores[number].logp)
+    if json:
+        print_json({"best": best, "scores": [each.json() for each in scores]})
+    else:
+        print("\n".join(_score_line(each) for each in scores))
+
+
+def _score_line(scored: Scored) -> str:
+    """Return the figures, then the text as JSON, which keeps it on one line."""
+    error = "" if scored.error is None else f" ± {scored.error:.4f}"
+    cost = f"{scored.forward_passes} forward pass{'' if scored.forward_passes == 1 else 'es'}"
+    text = jsons.dumps(scored.text, ensure_ascii=False)
+    return f"{scored.logp:.4f}{error}  {scored.per_token:.4f} per token  {cost}  {text}"
+
+
+def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
+    """Return the given prompt, or standard input for `-`; with `chat` as a user message."""
+    if prompt == "-":
+        prompt = read_text("-", "the prompt").removesuffix("\n")
+    if not prompt.strip():
+        raise UnmaskError("the prompt is empty: write one, or - to read it from standard input")
+    return [{"role": "user", "content": prompt}] if chat else prompt
+
+
+def read_prompts(path: Path, chat: bool = False) -> list[Any]:
+    """Return the prompts of a file without empty lines; with `chat` each text becomes a user message."""
+    lines = [(number, line) for number, line in enumerate(read_text(path, "prompts").split("\n"), 1) if line.strip()]
+    if not lines:
+        raise UnmaskError(f"{str(path)!r} has no prompts: write one per line")
+    if path.suffix in JSON_LINES:
+        prompts = [_parse(line, f"line {number} of {str(path)!r}") for number, line in lines]
+    else:
+        prompts = [_unquote(line.removesuffix("\r")) for _, line in lines]
+    return [[{"role": "user", "content": each}] if chat and isinstance(each, str) else each for each in prompts]
+
+
+def _unquote(line: str) -> str:
+    """Return the text of a JSON string; any other line is returned unchanged."""
+    try:
+        value = jsons.loads(line) if line.strip().startswith('"') else line
+    except ValueError:
+        return line
+    return value if value.strip() else line
+
+
+def _parse(line: str, where: str) -> Any:
+    try:
+        value = jsons.loads(line)
+    except (ValueError, RecursionError):
+        raise UnmaskError(f"{where} is not JSON: {line[:40]!r}") from None
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("prompt", "messages", "question") if key in value), None)
+    if not isinstance(value, str | list) or not value:
+        raise UnmaskError(f'{where} has no prompt: write a text, or {{"prompt": …}} or {{"messages": …}}')
+    return value

@@ -1,36 +1,37 @@
-"""`unmask models`: inspect a checkpoint, or write one of random numbers."""
+"""`unmask models` and `unmask train`: inspect a checkpoint, write a random one, or train the embedded model."""
+
+from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from unmask.cli import options
-from unmask.cli.app import app
-from unmask.cli.boundary import print_json
-from unmask.errors import UnmaskError
-from unmask.models.checkpoints.random_weights import SIZES, random_folder
-from unmask.models.devices import format_bytes, stored_dtype
-from unmask.models.families.family import DEFAULT_FAMILY
-from unmask.models.families.family import family as families
-from unmask.models.inspection import Inspection, inspect_checkpoint
+from unmask.cli.boundary import print_json, resumable
+from unmask.cli.progress import heartbeat
+from unmask.errors import UnmaskError, check_at_least, check_between
 
-models = typer.Typer(name="models", help="Look into checkpoints, or make random ones.", no_args_is_help=True)
-app.add_typer(models)
+if TYPE_CHECKING:
+    from unmask.models.load import Inspection
+
+MOST_WORKERS = 1024
 
 
-@models.command()
 def inspect(
-    name: Annotated[str, typer.Argument(metavar="ID|FOLDER", help="A hub id, or the folder of a checkpoint.")],
+    name: Annotated[str, typer.Argument(metavar="ID|FOLDER", help="Hub id, or folder of a checkpoint.")],
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a hub id.")] = None,
-    as_json: options.Json = False,
+    json: options.Json = False,
 ) -> None:
-    """Say what a checkpoint is and what memory it needs; no weight is fetched or read."""
+    """Describe a checkpoint and the memory it needs; no weight is downloaded or read."""
+    from unmask.models.load import inspect_checkpoint
+
     if not name:
         raise UnmaskError("the model's name is empty: give a hub id or a folder")
     inspection = inspect_checkpoint(name, revision)
-    if as_json:
+    if json:
         print_json(dataclasses.asdict(inspection))
         return
     for key, value in _lines(inspection):
@@ -38,6 +39,8 @@ def inspect(
 
 
 def _lines(inspection: Inspection) -> list[tuple[str, str]]:
+    from unmask.models.devices import format_bytes
+
     shape = inspection.shape
     heads = f"{shape.heads} heads" + (f" ({shape.kv_heads} for keys)" if shape.kv_heads != shape.heads else "")
     if shape.head is not None:
@@ -49,7 +52,11 @@ def _lines(inspection: Inspection) -> list[tuple[str, str]]:
     if inspection.stored:
         shards += f", {format_bytes(inspection.stored)}"
     if inspection.missing:
-        shards += f" ({len(inspection.missing)} not here)"
+        shards += f" ({len(inspection.missing)} missing)"
+    weights, needed = (
+        ", ".join(f"{format_bytes(sizes[dtype])} in {dtype}" for dtype in ("bfloat16", "float32"))
+        for sizes in (inspection.bytes, inspection.needed)
+    )
     return [
         ("name", inspection.name),
         ("family", inspection.family),
@@ -59,8 +66,8 @@ def _lines(inspection: Inspection) -> list[tuple[str, str]]:
         ("vocabulary", f"{shape.vocab}"),
         ("context", f"{shape.context} positions; {inspection.length} written by default"),
         ("parameters", f"{inspection.parameters:,}"),
-        ("weights", _sizes(inspection.bytes)),
-        ("to run", f"about {_sizes(inspection.needed)}"),
+        ("weights", weights),
+        ("to run", f"about {needed}"),
         ("mask", f"{inspection.mask_id} {inspection.mask or ''}".strip()),
         ("ends", ", ".join(f"{number} {token}" for number, token in inspection.eos.items())),
         ("template", "yes" if inspection.template else "none: messages are joined as plain text"),
@@ -70,25 +77,26 @@ def _lines(inspection: Inspection) -> list[tuple[str, str]]:
 
 def _caches(inspection: Inspection) -> str:
     if inspection.caches["exact"]:
-        return f"{', '.join(inspection.caches['exact'])}, on by default and the same to the bit in float32"
+        return f"{', '.join(inspection.caches['exact'])}, on by default and bit-identical in float32"
     return f"{', '.join(inspection.caches['approximate'])}, both approximate; none by default"
 
 
-def _sizes(sizes: dict[str, int]) -> str:
-    return ", ".join(f"{format_bytes(sizes[dtype])} in {dtype}" for dtype in ("bfloat16", "float32"))
-
-
-@models.command()
 def random(
     name: Annotated[
-        str, typer.Argument(metavar="FAMILY", help=", ".join(families) + "; without --out the new folder.")
+        str,
+        typer.Argument(metavar="FAMILY", help="Family from `unmask list models`; without --out the new folder."),
     ],
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="A new folder.")] = None,
-    family: Annotated[str | None, typer.Option(help="The family, where the folder comes first.")] = None,
-    size: Annotated[str, typer.Option(help=", ".join(SIZES) + ".")] = "nano",
-    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
-    dtype: Annotated[str, typer.Option(help="bfloat16, float16 or float32.")] = "bfloat16",
-    as_json: options.Json = False,
+    out: Annotated[Path | None, options.path_option("--out", metavar="DIR", help="New folder.")] = None,
+    family: Annotated[str | None, typer.Option(help="Family, when the argument is the folder.")] = None,
+    size: Annotated[
+        Literal["nano", "tiny", "small", "1b", "8b", "full"],
+        typer.Option(help="Size of the network; full: the published size."),
+    ] = "nano",
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random weights.")] = 0,
+    dtype: Annotated[
+        Literal["bfloat16", "float16", "float32", "float64"], typer.Option(help="Type of the weights.")
+    ] = "bfloat16",
+    json: options.Json = False,
 ) -> None:
     """Write a checkpoint of random numbers in a family's published file format.
 
@@ -97,14 +105,72 @@ def random(
       unmask models random sdar --out my-sdar
       unmask models random llada2 --size tiny --out my-llada2
     """
+    from unmask.models.checkpoints.random_weights import random_folder
+    from unmask.models.devices import stored_dtype
+    from unmask.models.families.family import DEFAULT_FAMILY
+    from unmask.models.families.family import family as families
+    from unmask.models.load import inspect_checkpoint
+
     if out is not None and family is not None:
-        raise UnmaskError(f"the family is named twice, {name!r} and {family!r}: leave out --family")
+        raise UnmaskError(f"the family is named twice, {name!r} and {family!r}: remove --family")
     target, kind = (Path(name), family or DEFAULT_FAMILY) if out is None else (out, name)
     if out is None and family is None and name in families:
         raise UnmaskError(f"{name!r} is a family: name a new folder with --out, or ./{name} if that is the folder")
     folder = random_folder(target, kind, size, seed=seed, dtype=stored_dtype(dtype))
     inspection = inspect_checkpoint(folder)
-    if as_json:
+    if json:
         print_json({"folder": str(folder), "parameters": inspection.parameters, "shards": inspection.shards})
     else:
         print(f"{folder}: {inspection.parameters:,} random parameters in {len(inspection.shards)} shards")
+
+
+def train(
+    name: Annotated[str, typer.Argument(help="Recipe: tiny, or nano, a small one for trying it out.")],
+    out: Annotated[
+        Path,
+        options.path_option(
+            "--out", metavar="DIR", help="Folder for state, log, curves and the model; an unfinished training resumes."
+        ),
+    ],
+    steps: Annotated[int | None, typer.Option(metavar="N", help="Stop after N further steps.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes that draw problems; default: all cores but two.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device; default: cuda if available.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the log as JSON lines.")] = False,
+) -> None:
+    """Train a model of the LLaDA family on the generated tasks.
+
+    \b
+    Examples:
+      unmask train nano --out runs/nano
+    """
+    import torch
+
+    from unmask.models.devices import choose_device
+    from unmask.training import make, recipe
+
+    check_at_least(1, steps=steps)
+    chosen = choose_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    check_between(0, MOST_WORKERS, workers=workers)
+    workers = max(0, (os.cpu_count() or 1) - 2) if workers is None else workers
+    last: dict[str, Any] = {}  # the latest entry of the log
+
+    def report(entry: dict[str, Any]) -> None:
+        last.update(entry)
+        if json:
+            print_json(entry)
+            return
+        right = "".join(f"  {task} {100 * share:.1f}%" for task, share in entry.get("accuracy", {}).items())
+        typer.echo(f"step {entry['step']}  loss {entry['loss']:.4f}  {entry['seconds']:.0f} s{right}", err=True)
+
+    def pulse() -> str:
+        return f"training, last logged step {last['step']}" if last else "training"
+
+    with resumable(lambda: f"the state is saved in {str(out)!r}"), heartbeat(pulse):
+        folder = make(recipe(name), out, chosen, workers=workers, steps=steps, report=report)
+    model = str(folder) if folder else None
+    if json:
+        print_json({"model": model})
+    else:
+        print(model or f"{out}: not finished; run the same command again to resume")

@@ -1,13 +1,12 @@
-"""Options of commands that run or grade tasks. This file does not load torch, which grading does not need. Options of a command from a TOML file: `--config run.toml`, and `--dump-config`, which writes one.
+"""Arguments and options that several commands share. This module, like the commands, is imported without torch.
+
+`expand` makes an option of every field of a settings dataclass, `--config` reads the options of a command from a TOML
+file, in which a key is an option's name without dashes, and `--dump-config` writes one:
 
     model = "tiny"
-    task = ["countdown"]
     decoder = ["low-confidence", "ots(beams=4)"]
     length = 64
-    limit = 20
-    out = "runs/first"
-
-A key is an option's name without the dashes. What is typed beside `--config` comes before what the file says. Arguments and options that several commands share, so that they read the same everywhere."""
+"""
 
 from __future__ import annotations
 
@@ -17,210 +16,96 @@ import json
 import tomllib
 import typing
 from collections.abc import Callable
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from unmask.cli.boundary import read_stdin
-from unmask.core import Decoder
-from unmask.describe import field_comments
+from unmask.cli.boundary import read_text
+from unmask.describe import FieldText, source_constant, source_fields
 from unmask.errors import UnmaskError, nearest
-from unmask.runs.settings import DECODER, MAX_FORWARD_PASSES, Decoding, Placement
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-RunFolder = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="DIR", help="The run's folder; an unfinished run resumes.")
-]
-MetricName = Annotated[str, typer.Option("--metric", help="ours, or d1 for figures that compare with published ones.")]
-DataFolder = Annotated[str | None, typer.Option("--data", metavar="DIR", help="The folder of the benchmark files.")]
-Wording = Annotated[str | None, typer.Option("--prompts", metavar="FILE", help="A JSON file with another wording.")]
-AllowCode = Annotated[bool, typer.Option("--allow-code", help="Run programs that a model wrote.")]
-Sandbox = Annotated[
-    str | None, typer.Option("--sandbox", help="namespaces, or rlimits: weaker, and background processes outlive it.")
-]
-EngineName = Annotated[str, typer.Option("--engine", help="local: this process; ray: workers on one or many machines.")]
-Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="Of Ray; by default one per GPU or core.")]
-Address = Annotated[
-    str | None, typer.Option("--address", metavar="A", help="Of a Ray cluster; by default one is started here.")
-]
-Retry = Annotated[bool, typer.Option("--retry", help="Try failed problems again.")]
-
-
-def repeatable(*flags: str, metavar: str, help: str) -> Any:
-    return typer.Option(*flags, metavar=metavar, help=help + "; repeatable.")
-
-
-def one_of(known: Any, flag: str, word: str | None) -> Any:
-    """A word of a Literal type, or a refusal that names the nearest."""
-    if word is not None and word not in known.__args__:
-        raise UnmaskError(f"{flag} cannot be {word!r}: {nearest(word, known.__args__)}")
-    return word
+MODEL = "tiny"  # the model of a command when none is named
+SCORER = source_constant("unmask.runs.scoring", "SCORER")
+DECODER = source_constant("unmask.runs.settings", "DECODER")
+MAX_FORWARD_PASSES = source_constant("unmask.runs.settings", "MAX_FORWARD_PASSES")
 
 
 @dataclass(frozen=True)
-class CommandOptions:
-    """What `--config` becomes: the options of the command, whether they were typed, read from the file or left open."""
+class TaskOptions:
+    """How problems are read and graded. The comments of these classes are the help of their options."""
 
-    context: Any
+    metric: Literal["ours", "d1"] = "ours"  # grading rules; d1 to compare with published results
+    data: str | None = None  # folder of the benchmark files
+    prompts: str | None = None  # JSON file with replacement prompts
+    allow_code: bool = False  # run programs that a model wrote
+    sandbox: Literal["namespaces", "rlimits"] | None = None  # isolation; weaker: rlimits (background processes survive)
+
+    def use_data(self) -> None:
+        from unmask.tasks import data
+
+        if self.data is not None:
+            data.use(self.data)
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What decodes a run's problems."""
+
+    engine: Literal["local", "ray"] = "local"  # this process, or Ray workers on one or many machines
+    workers: int | None = None  # number of Ray workers; default: one per GPU, else one per core
+    address: str | None = None  # address of a Ray cluster; default: start one here
+    retry: bool = False  # run failed problems again
 
     @property
-    def known(self) -> dict[str, Any]:
-        """By the longest name without dashes, apart from those that are about the file itself."""
-        named = {max(option.opts, key=len).lstrip("-"): option for option in self.context.command.params}
-        return {name: option for name, option in named.items() if name not in ("config", "dump-config", "help")}
+    def local(self) -> bool:
+        return self.engine == "local"
 
-    def load(self, path: Path) -> None:
-        """Makes the file's values the defaults of the options."""
-        values = {key.replace("_", "-"): value for key, value in _read(path).items()}
-        for key, value in values.items():
-            if key not in self.known:
-                raise UnmaskError(f"{str(path)!r} sets {key!r}, which is no option: {nearest(key, self.known)}")
-            if any(isinstance(each, dict) for each in (value if isinstance(value, list) else [value])):
-                raise UnmaskError(f"{key} in {str(path)!r} is a table: write a value, such as {key} = 'ots(beams=4)'")
-        self.context.default_map = {
-            self.known[key].name: [value] if self.known[key].multiple and not isinstance(value, list) else value
-            for key, value in values.items()
-        }
+    def make(self) -> Any:
+        from unmask.runs.engines import make_engine
 
-    def dump(self) -> str:
-        """Every option that has a value, and the others as comments."""
-        lines = []
-        for name, option in self.known.items():
-            value = self.context.params.get(option.name)
-            empty = value is None or value == () or value == []
-            lines.append(f"# {name} =  # {option.help}" if empty else f"{name} = {_toml(value)}")
-        return "\n".join(lines)
-
-    def require(self, *names: str) -> None:
-        """Options that a file may give are not required by the parser."""
-        for name in names:
-            if not self.context.params.get(self.known[name].name):
-                raise UnmaskError(f"Missing option '--{name}': give it here, or in a file by --config")
+        return make_engine(self.engine, self.workers, self.address)
 
 
-def _load(context, path):  # without annotations typer passes both
-    options = CommandOptions(context)
-    if path is not None and not context.resilient_parsing:
-        options.load(path)
-    return options
+# Parameters with these annotations receive the given options as a dict (see `expand`).
+DecodingFields = Annotated[dict[str, Any], ("unmask.runs.settings", "Decoding")]
+PlacementFields = Annotated[dict[str, Any], ("unmask.runs.settings", "Placement")]
+TaskFields = Annotated[dict[str, Any], (__name__, "TaskOptions")]
+EngineFields = Annotated[dict[str, Any], (__name__, "EngineOptions")]
 
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UnmaskError(f"{str(path)!r} is not UTF-8 text") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UnmaskError(f"{str(path)!r} is not TOML: {error}") from None
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, bool | int | float):
-        return str(value).lower()
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-ConfigFile = Annotated[
-    CommandOptions,
-    typer.Option(
-        "--config", metavar="FILE", is_eager=True, parser=Path, callback=_load, help="Read options from a TOML file."
-    ),
-]
-DumpConfig = Annotated[
-    bool, typer.Option("--dump-config", help="Print the options as a file for --config, and do nothing else.")
-]
-
-
-MODEL = "tiny"  # what commands use when no model is named
-DecodingFields = Annotated[dict[str, Any], Decoding]
-PlacementFields = Annotated[dict[str, Any], Placement]
-SHORT = {"decoder": "-d", "length": "-l", "seed": "-s", "problems": "-n"}
-METAVARS = {
-    "decoder": "SPEC",
-    "guidance": "SCALE",
-    "cache": "KIND",
-    "stop": "TEXT",
-    "precision": "WORD",
-    "memory": "GB",
-}
+TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "Decoder": str, "Path": Path}
+TYPES |= {"list[int]": list[int], "list[str]": list[str], "tuple[str, ...]": list[str]}
+LETTERS = {"decoder": "-d", "length": "-l", "model": "-m", "out": "-o", "problems": "-n", "seed": "-s", "task": "-t"}
+METAVARS = {"decoder": "SPEC", "task": "SPEC", "against": "SPEC", "serve": "SPEC", "model": "MODEL", "sweep": "AXIS"}
+METAVARS |= {"guidance": "SCALE", "cache": "KIND", "stop": "TEXT", "note": "TEXT", "memory": "GB", "api_key": "KEY"}
+METAVARS |= {"data": "DIR", "plots": "DIR", "compact": "DIR", "out": "PATH", "prompts": "FILE"}
+DEFAULT_METAVARS = {str: "NAME", list[str]: "NAME", Path: "FILE"}  # N for numbers
 
 
 class Own(str):
-    """In place of a default: words for what a command chooses itself where nothing is given."""
-
-
-def shown(kind: type, name: str, show_default: bool | str = True) -> Any:
-    """A field of a dataclass as an option; the comment beside the field is the help."""
-    text, hint = field_comments(kind)[name][1], typing.get_type_hints(kind)[name]
-    flag = "--compile" if name == "compiled" else "--" + name.replace("_", "-")
-    metavar = None if hint is bool else METAVARS.get(name, "NAME" if hint in (str, str | None) else "N")
-    repeated = "; repeatable" if typing.get_origin(hint) is tuple else ""
-    flags = [flag, *([SHORT[name]] if name in SHORT else [])]
-    words = f"{text[:1].upper()}{text[1:]}{repeated}."
-    return typer.Option(*flags, metavar=metavar, help=words, show_default=show_default)
-
-
-PromptText = Annotated[
-    str | None, typer.Argument(metavar="PROMPT", help="The prompt; - reads it from standard input.", show_default=False)
-]
-PromptFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--prompts",
-        metavar="FILE",
-        help="Answer each line of this file; the answers are JSON lines. A line in double quotes is a JSON string, in "
-        "which \\n is a line break; a .jsonl file also holds chat messages.",
-    ),
-]
-ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
-Length = Annotated[int | None, shown(Decoding, "length")]
-Problems = Annotated[int, typer.Option("--problems", "-n", metavar="N", min=1, help="How many.")]
-Seed = Annotated[int, shown(Decoding, "seed")]
-Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
-TraceFile = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write a trace of the run here.")]
-ScorerName = Annotated[
-    str,
-    typer.Option("--scorer", "-w", metavar="SPEC", help="How texts are scored: duel, elbo(n=128), path, a likelihood."),
-]
-ScoreBlock = Annotated[
-    int | None,
-    typer.Option(
-        "--block",
-        metavar="N",
-        help="Tokens scored as a block; by default a block-causal model's own, else all of them.",
-    ),
-]
-Watching = Annotated[bool, typer.Option("--watch", help="Show the texts on standard error as they fill.")]
-MaxForwardPasses = Annotated[
-    int | None,
-    typer.Option(
-        "--max-forward-passes", metavar="N", help=f"Rows that a problem may cost; {MAX_FORWARD_PASSES:,} by default."
-    ),
-]
+    """Words that the help shows in place of a default that is chosen later."""
 
 
 def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command an option for each field of the dataclasses its parameters are annotated with, except `omit`.
 
-    Such a parameter receives the given values as a dict. `defaults` replace those of the fields.
+    Such a parameter receives a dict of the values that are not None. `defaults` replace those of the fields. A field
+    of a name that an earlier parameter has is left out.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(command)
+        signature = inspect.signature(command, eval_str=True)
         parameters: list[inspect.Parameter] = []
-        expanded: dict[str, list[str]] = {}  # by parameter, its options
+        expanded: dict[str, list[str]] = {}  # option names by parameter
+        left_out = {*omit, *signature.parameters}
         for name, parameter in signature.parameters.items():
-            kind = getattr(parameter.annotation, "__metadata__", (None,))[0]
-            if is_dataclass(kind):
-                options = [_option(kind, field, defaults) for field in fields(kind) if field.name not in omit]
-                expanded[name] = [option.name for option in options]
-                parameters += options
+            source = getattr(parameter.annotation, "__metadata__", (None,))[0]
+            if isinstance(source, tuple):
+                texts = {field: text for field, text in source_fields(*source).items() if field not in left_out}
+                parameters += [_parameter(field, text, defaults) for field, text in texts.items()]
+                left_out |= texts.keys()
+                expanded[name] = list(texts)
             else:
                 parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -238,27 +123,131 @@ def expand(*omit: str, **defaults: Any) -> Callable[[Callable[..., None]], Calla
     return decorate
 
 
-def _option(kind: Any, field: Field[Any], defaults: dict[str, Any]) -> inspect.Parameter:
-    hint, default = typing.get_type_hints(kind)[field.name], defaults.get(field.name, field.default)
-    words = default if isinstance(default, Own) else True
-    default = None if isinstance(default, Own) else default
-    if hint is Decoder:
-        hint, default = str, DECODER
-    elif typing.get_origin(hint) is tuple:
-        hint, default = list[str] | None, None
-    elif default is None:
-        hint = hint | None
-    annotation = Annotated[hint, shown(kind, field.name, words)]
-    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+def _parameter(name: str, text: FieldText, defaults: dict[str, Any]) -> inspect.Parameter:
+    """Return a field of a dataclass as an option."""
+    default = defaults.get(name, DECODER if text.annotation == "Decoder" else text.default)
+    hint: Any = Literal[text.choices] if text.choices else TYPES[text.annotation.removesuffix(" | None")]
+    repeated = typing.get_origin(hint) is list
+    metavar = None if hint is bool or text.choices else METAVARS.get(name, DEFAULT_METAVARS.get(hint, "N"))
+    flag = "--compile" if name == "compiled" else "--" + name.replace("_", "-")
+    option = typer.Option(
+        *([flag, LETTERS[name]] if name in LETTERS else [flag]),
+        metavar=metavar,
+        help=f"{text.comment[:1].upper()}{text.comment[1:]}{'; repeatable' if repeated else ''}.",
+        show_default=default if isinstance(default, Own) else True,
+    )
+    if repeated or default is None or isinstance(default, Own):
+        hint, default = hint | None, None
+    annotation = Annotated[hint, option]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def read_prompt(prompt: str, chat: bool = False) -> str | list[dict[str, str]]:
-    """The prompt as given or from standard input, as a chat message if that is asked for."""
-    if prompt == "-":
-        try:
-            prompt = read_stdin("the prompt").decode("utf-8").removesuffix("\n")
-        except UnicodeDecodeError:
-            raise UnmaskError("the prompt on standard input is not UTF-8 text") from None
-    if not prompt.strip():
-        raise UnmaskError("the prompt is empty: write one, or - to read it from standard input")
-    return [{"role": "user", "content": prompt}] if chat else prompt
+def repeatable(*flags: str, metavar: str, help: str) -> Any:
+    return typer.Option(*flags, metavar=metavar, help=help + "; repeatable.")
+
+
+def path_option(*flags: str, help: str, metavar: str = "FILE") -> Any:
+    return typer.Option(*flags, metavar=metavar, help=help)
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
+Seed = Annotated[int, typer.Option("--seed", "-s", metavar="N", help="Seed of all random numbers.")]
+Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
+RunFolders = Annotated[list[str], typer.Argument(metavar="DIR…", help="Folders that `unmask eval` wrote.")]
+MaxForwardPasses = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Largest number of forward passes per problem.", show_default=f"{MAX_FORWARD_PASSES:,}"
+    ),
+]
+ScorerName = Annotated[
+    str,
+    typer.Option("--scorer", "-w", metavar="SPEC", help="Scoring method: duel, elbo(n=128), path, or a likelihood."),
+]
+ScoreBlock = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Tokens scored as a block; default: the block of a block-causal model, else all tokens."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """The options of a command: typed, read from a file, or not given."""
+
+    context: Any
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """Options by their longest name without dashes, except those about the file itself."""
+        named = {max(option.opts, key=len).lstrip("-"): option for option in self.context.command.params}
+        return {name: option for name, option in named.items() if name not in ("config", "dump-config", "help")}
+
+    def load(self, path: Path) -> None:
+        """Use the values of a file as defaults."""
+        values = {key.replace("_", "-"): value for key, value in _read_toml(path).items()}
+        for key, value in values.items():
+            if key not in self.known:
+                raise UnmaskError(f"unknown option {key!r} in {str(path)!r}: {nearest(key, self.known)}")
+            if any(isinstance(each, dict) for each in (value if isinstance(value, list) else [value])):
+                raise UnmaskError(f"{key} in {str(path)!r} is a table: write a value, such as {key} = 'ots(beams=4)'")
+        self.context.default_map = {
+            self.known[key].name: [value] if self.known[key].multiple and not isinstance(value, list) else value
+            for key, value in values.items()
+        }
+
+    def dump(self) -> str:
+        """Return every option that has a value as TOML, and the others as comments."""
+        lines = []
+        for name, option in self.known.items():
+            value = self.context.params.get(option.name)
+            empty = value is None or value == () or value == []
+            lines.append(f"# {name} =  # {option.help}" if empty else f"{name} = {_toml(value)}")
+        return "\n".join(lines)
+
+    def require(self, *names: str) -> None:
+        """Refuse missing options. The parser does not require them, since a file may contain them."""
+        for name in names:
+            if not self.context.params.get(self.known[name].name):
+                raise UnmaskError(f"Missing option '--{name}': give it here, or in a file by --config")
+
+
+def _load(context, path):  # without annotations typer passes both
+    options = CommandOptions(context)
+    if path is not None and not context.resilient_parsing:
+        options.load(path)
+    return options
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    text = read_text(path, "the configuration")
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UnmaskError(f"{str(path)!r} is not TOML: {error}") from None
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, bool | int | float):
+        return str(value).lower()
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+ConfigFile = Annotated[
+    CommandOptions,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        is_eager=True,
+        parser=Path,
+        callback=_load,
+        help="Read options from a TOML file; options on the command line take precedence.",
+    ),
+]
+DumpConfig = Annotated[
+    bool, typer.Option("--dump-config", help="Print the options as a file for --config, and do nothing else.")
+]

@@ -1,4 +1,6 @@
-"""Progress on standard error: a bar in a terminal, elsewhere a line every half minute."""
+"""Progress on standard error: a bar or a status line in a terminal, elsewhere a line every half minute."""
+
+from __future__ import annotations
 
 import sys
 import threading
@@ -6,28 +8,26 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Column
+if TYPE_CHECKING:
+    from unmask.core import Frame, Watch
+    from unmask.runs.evaluation import Watcher
+    from unmask.runs.record import Cell, Record
+    from unmask.runs.summary import CellSummary
 
-from unmask.core import Frame, Watch
-from unmask.runs.evaluation import Watcher
-from unmask.runs.record import Cell, Record
-from unmask.runs.summary import CellSummary
-
-HEARTBEAT = 30.0  # seconds between lines where standard error is not a terminal
-BAR = 12  # columns, so that a bar, a count and a time fit a narrow terminal
+HEARTBEAT = 30.0  # seconds between lines if standard error is not a terminal
+BAR = 12  # columns: a bar, a count and a time fit a narrow terminal
 
 
 @contextmanager
-def heartbeat(say: Callable[[], str]) -> Iterator[None]:
-    """A line every half minute, so that whoever reads a log sees that the work goes on."""
+def heartbeat(report: Callable[[], str]) -> Iterator[None]:
+    """Print a line every half minute, so that a log shows that the work goes on."""
     ended = threading.Event()
 
     def beat() -> None:
         while not ended.wait(HEARTBEAT):
-            print(f"unmask: {say()}", file=sys.stderr, flush=True)
+            print(f"unmask: {report()}", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()
@@ -40,10 +40,12 @@ def heartbeat(say: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def status_line(text: str) -> Iterator[Callable[[str], None]]:
-    """A line that says what is being done; what is yielded is called with each new one."""
+    """Show what is being done; the yielded function replaces the text."""
+    from rich.console import Console
+
     line = text
 
-    def tell(words: str) -> None:
+    def update(words: str) -> None:
         nonlocal line
         line = words
         if status is not None:
@@ -51,57 +53,55 @@ def status_line(text: str) -> Iterator[Callable[[str], None]]:
 
     status = Console(stderr=True).status(text) if sys.stderr.isatty() else None
     with status or heartbeat(lambda: line):
-        yield tell
+        yield update
 
 
 @contextmanager
 def watching(verb: str) -> Iterator[Watch]:
-    """A watcher of frames that shows the step."""
-    with status_line(verb) as tell:
-        yield lambda numbers, frame: tell(f"{verb}: {step_of(frame)}")
+    """Yield a watcher of frames that shows the step."""
+    with status_line(verb) as update:
+        yield lambda numbers, frame: update(f"{verb}: {step_of(frame)}")
 
 
 def step_of(frame: Frame) -> str:
-    """With the masks of the text that has most of them."""
+    """Return the step, and the masks of the text that has most of them."""
     masks = int(frame.canvas.masked.sum(1).max())
     return f"step {frame.step}, {masks} mask{'' if masks == 1 else 's'} left"
 
 
 @contextmanager
 def counting(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Called with how many are done, and of how many."""
+    """Yield a function that takes how many are done, and of how many."""
     with _bar() as update:
-
-        def count(done: int, total: int) -> None:
-            update(done, total, what)
-
-        yield count
+        yield lambda done, total: update(done, total, what)
 
 
 @contextmanager
 def board() -> Iterator[Watcher]:
-    """A watcher of records that shows progress, rate, cost and the accuracy of the current cell."""
+    """Yield a watcher of records that shows progress, rate, cost and the accuracy of the current cell."""
+    from unmask.runs.summary import CellSummary
+
     cells: dict[Cell, CellSummary] = defaultdict(CellSummary)
-    began = before = 0.0  # when this run began, and how many records it began with
+    began = before = 0.0  # time when this run began, and how many records it began with
     with _bar() as update:
 
-        def look(records: Sequence[Record], done: int, total: int) -> None:
+        def watch(records: Sequence[Record], done: int, total: int) -> None:
             nonlocal began, before
             for record in records:
                 cells[record.cell].add(record)
-            if done == len(records):  # a run begins, with what its folder holds
+            if done == len(records):  # a run begins with the records in its folder
                 began, before = time.monotonic(), done
             rate = (done - before) / max(time.monotonic() - began, 1e-9)
             last = records[-1] if records else None
             text = f"{cells[last.cell]} · {last.decoder}" if last else "starting"
             update(done, total, f"{rate:.1f}/s · {text}")
 
-        yield look
+        yield watch
 
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, int, str], None]]:
-    """Takes the done, the total and a remark, which is cut where the terminal is narrow."""
+    """Yield a function that takes the number done, the total and a remark, which is cut in a narrow terminal."""
     if not sys.stderr.isatty():
         line = "starting"
 
@@ -112,12 +112,15 @@ def _bar() -> Iterator[Callable[[int, int, str], None]]:
         with heartbeat(lambda: line):
             yield note
         return
-    remark = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
+
     columns = (
         BarColumn(BAR, table_column=Column(no_wrap=True, min_width=BAR)),
         MofNCompleteColumn(table_column=Column(no_wrap=True)),
         TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
-        remark,
+        TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
     )
     with Progress(*columns, console=Console(stderr=True), expand=True) as progress:
         place = progress.add_task("starting", total=None)

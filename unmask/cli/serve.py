@@ -1,5 +1,7 @@
 """`unmask serve`: models over HTTP."""
 
+from __future__ import annotations
+
 import os
 import sys
 from functools import partial
@@ -8,37 +10,31 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli import options
-from unmask.cli.app import app
-from unmask.cli.options import Address, EngineName, repeatable
-from unmask.errors import UnmaskError, nearest
-from unmask.runs.settings import Decoding, Placement
-from unmask.serve.request import RequestLimits
+from unmask.cli.options import repeatable
+from unmask.errors import UnmaskError
 
 KEY = "UNMASK_API_KEY"
-ENGINES = ("local", "ray")
 
 
-@app.command()
-@options.expand("precision", "batch", "memory", "stop", length=options.Own("the model's own"))
+@options.expand("precision", "batch", "memory", "stop", "workers", "retry", length=options.Own("the model's own"))
 def serve(
     model: Annotated[
-        list[str] | None, repeatable("--model", "-m", metavar="MODEL", help="A model by name; by default tiny")
+        list[str] | None, repeatable("--model", "-m", metavar="MODEL", help="Model by name; default: tiny")
     ] = None,
     *,
-    host: Annotated[str, typer.Option(metavar="NAME", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0 takes a free one.")] = 8000,
+    host: Annotated[str, typer.Option(metavar="NAME", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     api_key: Annotated[
-        list[str] | None, repeatable("--api-key", metavar="KEY", help=f"A key that clients must send; also {KEY}")
+        list[str] | None, repeatable("--api-key", metavar="KEY", help=f"Key that clients must send; also {KEY}")
     ] = None,
     unlocked: Annotated[bool, typer.Option("--unlocked", help="Serve other machines without a key.")] = False,
-    limits: Annotated[dict[str, Any], RequestLimits],
+    limits: Annotated[dict[str, Any], ("unmask.serve.request", "RequestLimits")],
     decoding: options.DecodingFields,
     placement: options.PlacementFields,
     replicas: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Copies of each model; by default one per GPU.")
+        int | None, typer.Option(metavar="N", min=1, help="Copies of each model; default: one per GPU.")
     ] = None,
-    engine: EngineName = "local",
-    address: Address = None,
+    engine: options.EngineFields,
     log_prompts: Annotated[bool, typer.Option("--log-prompts", help="Log prompts and answers as well.")] = False,
 ) -> None:
     """Serve models over HTTP by OpenAI's interface, many requests decoded together.
@@ -50,10 +46,12 @@ def serve(
       unmask serve --model tiny --decoder 'ots(beams=4)'
       UNMASK_API_KEY=secret unmask serve --model GSAI-ML/LLaDA-8B-Instruct --host 0.0.0.0
     """
-    if engine not in ENGINES:
-        raise UnmaskError(f"--engine cannot be {engine!r}: {nearest(engine, ENGINES)}")
-    if engine == "local" and address is not None:
+    chosen = options.EngineOptions(**engine)
+    if chosen.local and chosen.address is not None:
         raise UnmaskError("--address is for --engine ray: the local engine is this process alone")
+    from unmask.runs.settings import Decoding, Placement
+    from unmask.serve.request import RequestLimits
+
     names = list(dict.fromkeys(model or [options.MODEL]))
     keys = [key for key in [*(api_key or []), os.environ.get(KEY, "")] if key]
     accepted, where = RequestLimits(**limits), Placement(**placement)
@@ -66,21 +64,21 @@ def serve(
     reachable.check(keys, unlocked)
     reachable.bind().close()
     metrics = server.Metrics()
-    if engine == "ray":
-        from unmask.runs.engines.ray import cluster_of, count_workers
-        from unmask.serve.ray import make_engine
-
-        if len(names) > 1 and replicas is None:
-            raise UnmaskError("several models share the cluster: say how many copies each has by --replicas")
-        workers = replicas and replicas * len(names)
-        with cluster_of(address, workers):
-            count_workers(workers, where.chosen_device == "cuda")  # refuses more than there is room for
-            make = partial(make_engine, limits=accepted, decoding=decoding, placement=where, replicas=replicas)
-            engines = server.make_engines(names, make, metrics, log_prompts)
-            server.run(engines, metrics, reachable, keys, _started)
+    settings: dict[str, Any] = {"limits": accepted, "decoding": decoding, "placement": where, "replicas": replicas}
+    if chosen.local:
+        engines = server.make_engines(names, partial(server.make_local, **settings), metrics, log_prompts)
+        server.run(engines, metrics, reachable, keys, _started)
         return
-    make = partial(server.make_local, limits=accepted, decoding=decoding, placement=where, replicas=replicas)
-    server.run(server.make_engines(names, make, metrics, log_prompts), metrics, reachable, keys, _started)
+    from unmask.runs.engines.ray import cluster_of, count_workers
+    from unmask.serve.ray import make_engine
+
+    if len(names) > 1 and replicas is None:
+        raise UnmaskError("several models share the cluster: set the number of copies of each by --replicas")
+    workers = replicas and replicas * len(names)
+    with cluster_of(chosen.address, workers):
+        count_workers(workers, where.chosen_device == "cuda")  # refuses more workers than there is room for
+        engines = server.make_engines(names, partial(make_engine, **settings), metrics, log_prompts)
+        server.run(engines, metrics, reachable, keys, _started)
 
 
 def _started(url: str) -> None:

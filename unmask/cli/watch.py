@@ -1,4 +1,4 @@
-"""`--watch`: the texts of a run in a terminal, as they fill and are pruned. Here a row is the unit of cost."""
+"""`--watch`: the texts of a run in a terminal, as they fill and are pruned."""
 
 import sys
 import time
@@ -16,22 +16,22 @@ from unmask.core import Frame, Watch
 from unmask.models import Model
 from unmask.runs.output import partial_text
 
-END_SIGN = "∎"  # however many end tokens follow
-LINES = 3  # of a text
-BAR = 10
-PAUSE = 0.08  # seconds between two pictures: drawing must not slow the decoder
+END_SIGN = "∎"  # stands for any number of end tokens
+LINES = 3  # lines per text
+BAR = 10  # columns of a progress bar
+PAUSE = 0.08  # seconds between two screens, so that drawing does not slow the decoder
 
 
 class Board:
-    """What is shown of a run. Everything is told by signs and words; colours only help."""
+    """The screen of a run. Signs and words say everything; colours only help."""
 
     def __init__(self, model: Model, width: int, height: int):
         self.model, self.width, self.height = model, width, height
         self.last: Frame | None = None
-        self.first = 0  # the first column that anything is written into
-        self.pruned = self.weighed = 0
-        self.numbers = [1]  # of the text in each row: ranking moves texts, and each keeps its number
-        self.texts = 1  # how many there have been
+        self.first = 0  # the first column that is written
+        self.pruned = self.candidates = 0
+        self.numbers = [1]  # number of the text in each row: ranking moves texts, and each keeps its number
+        self.texts = 1  # number of texts so far
 
     def see(self, frame: Frame) -> None:
         if self.last is None:
@@ -41,11 +41,11 @@ class Board:
         elif frame.parent is not None:
             self._follow(frame.parent.tolist())
         if frame.branch is not None:
-            self.weighed += len(frame.branch.kept)
+            self.candidates += len(frame.branch.kept)
         self.last = frame
 
     def _follow(self, parents: list[int]) -> None:
-        """A text goes on in the first row made from it; the others are new texts."""
+        """Give each row the number of its text: a text continues in the first row made from it, others are new."""
         before, numbers = self.numbers, []
         for parent in parents:
             number = before[parent]
@@ -71,11 +71,11 @@ class Board:
         assert frame is not None
         alive, spent = len(frame.canvas), 0 if frame.forward_passes is None else int(frame.forward_passes.sum())
         facts = [f"step {frame.step}", f"{alive} text{'' if alive == 1 else 's'} alive"]
-        facts += [f"{self.pruned} pruned", f"{spent} rows spent"]
-        return " · ".join([*facts, f"{self.weighed} candidates"] if self.weighed else facts)
+        facts += [f"{self.pruned} pruned", f"{spent} forward passes"]
+        return " · ".join([*facts, f"{self.candidates} candidates"] if self.candidates else facts)
 
     def line(self) -> str:
-        """One line for what is not a terminal: the state, and the leading text."""
+        """Return one line for a log: the state, and the leading text."""
         frame = self.last
         assert frame is not None
         return f"{self.status()} · {self._text(frame, int(frame.score.argmax()))}"
@@ -92,7 +92,7 @@ class Board:
         return [head, *(Text(f"    {line}") for line in self._wrapped(self._text(frame, row)))]
 
     def _text(self, frame: Frame, row: int) -> str:
-        """Line breaks, control characters and marks of direction must not reach the terminal."""
+        """Return the text of a row, without characters that could control the terminal."""
         text = ""
         for ends, run in groupby(frame.canvas.tokens[row, self.first :].tolist(), self.model.eos.__contains__):
             text += END_SIGN if ends else partial_text(self.model, list(run))
@@ -102,7 +102,7 @@ class Board:
         )
 
     def _wrapped(self, text: str) -> list[str]:
-        """At most LINES lines; the end is cut."""
+        """Wrap into at most LINES lines; the end is cut."""
         lines, width = [""], self.width - 5
         for sign in text:
             if cell_len(lines[-1] + sign) > width:
@@ -115,17 +115,17 @@ class Board:
 
 @contextmanager
 def watched(model: Model) -> Iterator[Watch]:
-    """Shows frames on standard error: in place in a terminal, else a line per step."""
+    """Yield a watcher that shows frames on standard error: in place in a terminal, else a line per step."""
     console = Console(stderr=True)
     board = Board(model, console.width, console.height)
     if not console.is_terminal or console.is_dumb_terminal:
 
-        def tell(numbers: list[int], frame: Frame) -> None:
+        def log(numbers: list[int], frame: Frame) -> None:
             del numbers
             board.see(frame)
             print(board.line(), file=sys.stderr)
 
-        yield tell
+        yield log
         return
     with Live(board, console=console, auto_refresh=False) as live:
         shown = 0.0

@@ -6,7 +6,6 @@ from unmask.experiments import (
     block_size,
     case_study,
     figure_1d,
-    first_cell,
     frontier,
     nfe_scaling,
     pass_at_k,
@@ -21,9 +20,10 @@ from unmask.experiments import (
 from unmask.experiments.experiment import Experiment
 
 PAPER = (table_1, figure_1d, table_2, pass_at_k, nfe_scaling, wall_time, temperature, block_size, table_s3, case_study)
-FIRST = (first_cell,)
 OURS = (frontier, search_settings, score_quality, approximations)
-EXPERIMENTS: dict[str, Experiment] = {each.EXPERIMENT.name: each.EXPERIMENT for each in (*FIRST, *PAPER, *OURS)}
+EXPERIMENTS: dict[str, Experiment] = {
+    each.name: each for each in (temperature.FIRST, *(module.EXPERIMENT for module in (*PAPER, *OURS)))
+}
 
 
 def find(name: str) -> Experiment:

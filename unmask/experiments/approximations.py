@@ -1,4 +1,4 @@
-"""What do caches, sure writes and early end cost in answers, and how much less do they compute?"""
+"""How much accuracy do caches, sure writes and early end lose, and how much less do they compute?"""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 from unmask.experiments.experiment import Claim, Experiment, Findings, at_most_below
 from unmask.experiments.methods import Method, Part, selected
-from unmask.experiments.paper_tables import paired_table
-from unmask.experiments.results import Evidence
+from unmask.experiments.results import Results
 from unmask.experiments.setup import BENCHMARKS, Setup
-from unmask.report.plots import Plot, Point
+from unmask.experiments.tables import accuracies, average_plot, paired_table
+from unmask.report.plots import Plot
 from unmask.report.tables import MISSING, Table
 
 EXACT = "ots"
 MARGIN = 0.01  # of accuracy that an approximation may lose
 LENGTH = 256  # for models without an answer length of their own
 SURE = 0.9
-# By name: the cache, the probability above which a draw is written at once, whether the end of the text ends its row.
+# by name: the cache, the confidence above which a draw is written at once, whether a row stops at end-of-text
 KINDS: dict[str, tuple[str, float | None, bool]] = {
     EXACT: ("none", None, False),
     "early-end": ("none", None, True),
@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[str, float | None, bool]] = {
 
 
 def parts(setup: Setup) -> list[Part]:
-    """One per kind and benchmark, since a run has one cache."""
+    """Return one part per kind and benchmark, since a run has one cache."""
     methods = selected(setup, (_method(setup, name) for name in KINDS))
     parts = []
     for benchmark in setup.chosen_for_many(*BENCHMARKS):
@@ -54,39 +54,35 @@ def _method(setup: Setup, name: str) -> Method:
     return Method(name, " + ".join(filter(None, words)) or "exact", f"ots({settings})")
 
 
-def findings(evidence: Evidence) -> Findings:
-    positions = {method.name: evidence.mean_cost(method.name, "positions") for method in evidence.methods}
-    tables = [_table(evidence, positions), paired_table(evidence, EXACT)]
-    return Findings(tables, _claims(evidence), [_plot(evidence, positions)])
+def findings(results: Results) -> Findings:
+    positions = {method.name: results.mean_cost(method.name, "positions") for method in results.methods}
+    tables = [_table(results, positions), paired_table(results, EXACT)]
+    return Findings(tables, _claims(results), [_plot(results, positions)])
 
 
-def _plot(evidence: Evidence, positions: dict[str, float]) -> Plot:
-    """A line joins caches that differ only in how often they are refreshed."""
-    lines: dict[str, list[Point]] = {}
-    for method in evidence.methods:
-        point = Point(float(round(positions[method.name])), evidence.average(method.name))
-        if point.x and point.estimate.value is not None:
-            lines.setdefault(re.sub(r"\(refresh=\d+\)", "", method.label), []).append(point)
-    ordered = tuple((label, tuple(sorted(points, key=lambda point: point.x))) for label, points in lines.items())
-    title = f"{evidence.setup.model} · average over {len(evidence.benchmarks)} tasks"
-    return Plot("approximations", title, "positions computed per problem", ordered)
+def _plot(results: Results, positions: dict[str, float]) -> Plot:
+    """Join caches that differ only in how often they are refreshed."""
+    cells = (
+        (re.sub(r"\(refresh=\d+\)", "", method.label), method.name, float(round(positions[method.name])))
+        for method in results.methods
+    )
+    return average_plot(results, "approximations", "positions computed per problem", cells)
 
 
-def _table(evidence: Evidence, positions: dict[str, float]) -> Table:
+def _table(results: Results, positions: dict[str, float]) -> Table:
     body, exact = [], positions.get(EXACT)
-    for method in evidence.methods:
-        accuracy = [evidence.accuracy(benchmark, method.name) for benchmark in evidence.benchmarks]
+    for method in results.methods:
         count = positions[method.name]
         share = f"{100 * count / exact:.0f} %" if count and exact else MISSING
-        body.append((method.label, *accuracy, evidence.average(method.name), f"{count:,.0f}", share))
-    head = ("", *map(evidence.shown, evidence.benchmarks), "average", "positions", "of exact")
+        body.append((method.label, *accuracies(results, method.name), f"{count:,.0f}", share))
+    head = ("", *map(results.shown, results.benchmarks), "average", "positions", "of exact")
     return Table.of("accuracy", "accuracy, %, and positions computed per problem", head, body, rank=False)
 
 
-def _claims(evidence: Evidence) -> list[Claim]:
+def _claims(results: Results) -> list[Claim]:
     claims = []
-    for method in evidence.methods:
-        difference = evidence.difference(method.name, EXACT)
+    for method in results.methods:
+        difference = results.difference(method.name, EXACT)
         if method.name != EXACT and difference is not None:
             text = f"OTS with {method.label} loses at most {100 * MARGIN:g} point against exact OTS"
             claims.append(at_most_below(text, f"{method.label} minus exact", difference, MARGIN))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from unmask.experiments.experiment import ALPHA, Claim, Experiment, Findings, all_hold, chance, judge, points
 from unmask.experiments.methods import Method, Part, selected, single_parts
-from unmask.experiments.paper import paper
-from unmask.experiments.results import Evidence
+from unmask.experiments.results import Results
 from unmask.experiments.setup import Setup
+from unmask.experiments.tables import paper
 from unmask.report.gather import Result, mean_by_problem
 from unmask.report.plots import Plot, Point
 from unmask.report.statistics import compare, exceeds, mean_difference
@@ -19,7 +19,7 @@ LENGTH = 128  # of the paper
 
 
 def parts(setup: Setup) -> list[Part]:
-    """Powers of two, and the whole answer; block 1 writes one token per step, the others two."""
+    """Return blocks of all powers of two and of the whole answer; block 1 writes one token per step, the others two."""
     return single_parts(setup, [BENCHMARK], LENGTH, lambda length: selected(setup, _methods(setup, length)))
 
 
@@ -29,40 +29,40 @@ def _methods(setup: Setup, length: int) -> list[Method]:
     return [Method(f"block-{size}", str(size), f"ots({search}, block={size})") for size in sizes]
 
 
-def findings(evidence: Evidence) -> Findings:
-    (length,) = evidence.groups[BENCHMARK].lengths
-    results = {int(series.label): series.results[length] for series in evidence.groups[BENCHMARK].series}
+def findings(results: Results) -> Findings:
+    (length,) = results.groups[BENCHMARK].lengths
+    by_size = {int(series.label): series.results[length] for series in results.groups[BENCHMARK].series}
     body = [
         (str(size), result.accuracy, f"{result.cost['forward_passes']:.0f}", str(len(result.right)))
-        for size, result in results.items()
+        for size, result in by_size.items()
     ]
-    title = f"{evidence.title(BENCHMARK)} · L={length} · accuracy, %"
+    title = f"{results.title(BENCHMARK)} · L={length} · accuracy, %"
     table = Table.of("accuracy", title, ("block", "accuracy", "forward passes", "n"), body)
-    points = tuple(Point(float(size), result.accuracy) for size, result in results.items())
-    title = f"{evidence.setup.model} · {evidence.setup.tasks[BENCHMARK]}, L={length}"
+    points = tuple(Point(float(size), result.accuracy) for size, result in by_size.items())
+    title = f"{results.setup.model} · {results.setup.tasks[BENCHMARK]}, L={length}"
     plot = Plot("block-size", title, "block", (("Order-Token Search", points),), zero=True)
     figures = paper("block-size")
     ends, plateau = f"{figures['lowest']} to {figures['highest']}", f"{figures['plateau']} ± {figures['within']}"
     text = f"The paper, L=128: {ends}, {plateau} for 2–64."
-    return Findings([table], _claims(results, figures["within"]), [plot], text=text)
+    return Findings([table], _claims(by_size, figures["within"]), [plot], text=text)
 
 
-def _claims(results: dict[int, Result], within: float) -> list[Claim]:
-    middle = {size: result for size, result in results.items() if 1 < size < max(results)}
+def _claims(by_size: dict[int, Result], within: float) -> list[Claim]:
+    middle = {size: result for size, result in by_size.items() if 1 < size < max(by_size)}
     if len(middle) < 2:
         return []
     plateau = mean_by_problem([result.right for result in middle.values()])
     ends = [
-        judge("", f"the blocks between minus block {size}", mean_difference([compare(results[size].right, plateau)]))
-        for size in (1, max(results))
-        if size in results
+        judge("", f"the blocks between minus block {size}", mean_difference([compare(by_size[size].right, plateau)]))
+        for size in (1, max(by_size))
+        if size in by_size
     ]
     text = "A block of 1 and one block for the whole answer are below the blocks between"
     return [_flat(middle, within), all_hold(text, ends)]
 
 
 def _flat(middle: dict[int, Result], within: float) -> Claim:
-    """An equivalence: the largest difference is tested against the width of the paper's band, from both sides."""
+    """Test the largest difference against the width of the paper's band, from both sides."""
     heights = {size: 100 * (result.accuracy.value or 0.0) for size, result in middle.items()}
     low, high = min(heights, key=heights.__getitem__), max(heights, key=heights.__getitem__)
     difference = mean_difference([compare(middle[low].right, middle[high].right)])

@@ -8,12 +8,12 @@ from typing import Any
 from unmask.core import decoder
 from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, pick, single_parts
-from unmask.experiments.results import Evidence, circumstances
-from unmask.experiments.runner import Runner
+from unmask.experiments.results import Results
+from unmask.experiments.run import Runner, describe_machine
 from unmask.experiments.setup import Setup
-from unmask.report.search_tree import read_tree
+from unmask.report.search_tree import describe, read_tree
 from unmask.report.tables import Table
-from unmask.report.tree_drawing import describe, tree_image
+from unmask.report.tree_drawing import tree_image
 from unmask.runs.generation import Generation
 from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Decoding
@@ -36,13 +36,13 @@ def parts(setup: Setup) -> list[Part]:
 
 
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
-    """What each method wrote under the first seed, with its trace, and under which seeds it was right."""
+    """Return what each method wrote under the first seed, with its trace, and under which seeds it was right."""
     (part,) = parts(setup)
     countdown = task.make(part.task)
     problem = Problem("case-study", ask(NUMBERS, TARGET), "", {"numbers": NUMBERS, "target": TARGET})
     model = runner.placement.load(setup.model)
     prompt = read_prompt(model, countdown.messages(problem))
-    measured = circumstances(model, runner.placement)
+    measured = describe_machine(model, runner.placement)
     for method in part.methods:
         chosen, grades, outputs = decoder.make(method.spec), [], []
         for seed in part.seeds if getattr(chosen, "temperature", 0.0) else (0,):  # at τ=0 all seeds agree
@@ -56,31 +56,31 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     return measured
 
 
-def findings(evidence: Evidence) -> Findings:
-    measured = evidence.measured
+def findings(results: Results) -> Findings:
+    measured = results.measured
     search, path = (Trace(**measured[name]["trace"]) for name in ("ots", "low-confidence"))
     tree = read_tree(search, path)
     body = []
     for name in ("low-confidence", "ots"):
         output = measured[name]
         rights = output.get("rights", [output["right"]])
-        body.append((evidence.label(name), " / ".join(output["text"].split("\n")), f"{sum(rights)} of {len(rights)}"))
+        body.append((results.label(name), " / ".join(output["text"].split("\n")), f"{sum(rights)} of {len(rights)}"))
     dtype = search.header["dtype"]
     head = ("method", "writes under seed 0", "seeds that are right")
-    table = Table.of("accuracy", f"{NUMBERS} → {TARGET} · L={evidence.parts[0].lengths[0]} · {dtype}", head, body)
+    table = Table.of("accuracy", f"{NUMBERS} → {TARGET} · L={results.parts[0].lengths[0]} · {dtype}", head, body)
     picture = {"case-study": lambda kind: tree_image(tree, kind)}
     return Findings([table], [judge_seeds(measured, dtype)], [], picture, describe(tree, WIDTH))
 
 
 def judge_seeds(measured: dict[str, Any], dtype: str) -> Claim:
-    """By shares of seeds: most of the search's are right, and the path is wrong."""
+    """Judge by the share of seeds under which the search is right, where the path is wrong."""
     low, search = measured["low-confidence"], measured["ots"]
     rights = search.get("rights") or [search["right"]]
     text = "Low-confidence fails and the search finds 87 − 28 + 35 under most seeds"
     figures = f"low-confidence answers {low['answer']}; the search is right under {sum(rights)} of {len(rights)} seeds"
     figures += f", in {dtype}"
     if low["right"]:
-        return Claim(text, "not decided", f"{figures}; low-confidence is right, so the example shows nothing here")
+        return Claim(text, "not decided", f"{figures}; low-confidence is right, so this example shows nothing")
     if len(rights) < FEWEST:
         return Claim(text, "not decided", f"{figures}; too few seeds")
     return Claim(text, "holds" if 2 * sum(rights) > len(rights) else "does not hold", figures)

@@ -1,4 +1,4 @@
-"""The rows of the paper's tables as decoders, and the rectangles of cells they form."""
+"""The rows of the paper's tables as decoders, and the parts of an experiment, each a rectangle of cells."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ ABLATIONS = ("ots-all-blocks", "ots-future-masked")
 class Method:
     """A row of the paper's tables."""
 
-    name: str  # kebab-case; what users type
+    name: str  # in kebab case, as users type it
     label: str  # as tables show it
     spec: str  # the decoder
 
 
 @dataclass(frozen=True)
 class Part:
-    """A rectangle of cells: one run in its own folder."""
+    """A rectangle of cells, which is one run in its own folder."""
 
     name: str
-    benchmark: str  # the paper's
-    task: str  # that is run for it
+    benchmark: str  # the paper's name of it
+    task: str  # the task that is run for it
     methods: tuple[Method, ...]
     lengths: tuple[int, ...]
-    limit: int | None  # problems
+    limit: int | None  # number of problems; None: all
     seeds: tuple[int, ...] = (0,)
     samples: int = 1
     cache: str = "none"
@@ -49,18 +49,18 @@ class Part:
     def of(
         cls, setup: Setup, benchmark: str, kind: str, methods: Iterable[Method], lengths: Iterable[int], **more: Any
     ) -> Part:
-        """The task that the setup runs for a benchmark; `kind` tells a benchmark's parts apart."""
+        """Return a part with the setup's task for a benchmark; `kind` distinguishes several parts of a benchmark."""
         name = "-".join(filter(None, (benchmark.lower(), kind)))
         return cls(name, benchmark, setup.tasks[benchmark], tuple(methods), tuple(lengths), **more)
 
     @property
     def approximate(self) -> str:
-        """In words; empty if it is exact."""
+        """Describe the approximation; the text is empty if the part is exact."""
         return " + ".join([f"cache {self.cache}"] * (self.cache != "none") + ["early end"] * self.early_end)
 
 
 def ten(setup: Setup) -> list[Method]:
-    """The methods of Table 1. Low-confidence and random take the likeliest token; AR and votes draw."""
+    """Return the methods of Table 1. Low-confidence and random take the likeliest token; AR and votes draw."""
     search = f"beams={setup.beams}, temperature={setup.temperature}"
     drawn, n = f"temperature={setup.vote_temperature}", setup.votes
     methods = {
@@ -86,7 +86,7 @@ def pick(setup: Setup, *names: str) -> list[Method]:
 def table_parts(
     setup: Setup, benchmarks: Sequence[str], methods: Sequence[Method], lengths: tuple[int, ...] = ()
 ) -> list[Part]:
-    """Random order and AR are averaged over seeds. AR with beam search, which is expensive, may get fewer problems."""
+    """Return the parts of a table. Random and AR are averaged over seeds; AR with beam search gets few problems."""
     parts = []
     kinds = grouped(selected(setup, methods), lambda method: method.name if method.name in APART else "")
     for benchmark in setup.chosen(*benchmarks):
@@ -105,9 +105,9 @@ def single_parts(
     methods: Callable[[int], Iterable[Method]],
     samples: int = 1,
 ) -> list[Part]:
-    """Parts at one length, the paper's unless the setup has its own, with few problems.
+    """Return a part per benchmark at one length, the paper's unless the setup has its own, with few problems.
 
-    One per benchmark; with several seeds, methods that draw nothing are apart, and run once.
+    With several seeds, methods that draw nothing are in a part of their own, which runs once.
     """
     parts, kind = [], "drawn" if samples > 1 else ""
     seeds = (0,) if samples > 1 else setup.search_seeds
@@ -123,17 +123,17 @@ def single_parts(
 
 
 def draws(method: Method) -> bool:
-    """Whether its answers depend on the seed."""
+    """Return whether the answers of a method depend on the seed."""
     chosen = decoder.make(method.spec)
     inner = getattr(chosen, "inner", chosen)
     return getattr(inner, "temperature", 0.0) > 0 or isinstance(inner, Random)
 
 
 def selected(setup: Setup, methods: Iterable[Method]) -> list[Method]:
-    """The methods of an experiment that the user chose."""
+    """Return the methods of an experiment that the user chose."""
     known = {method.name: method for method in methods}
     kept = [method for name, method in known.items() if not setup.methods or name in setup.methods]
     if not kept:
         wrong = setup.methods[0]
-        raise UnmaskError(f"no method here is called {wrong!r}: {nearest(wrong, known)}")
+        raise UnmaskError(f"unknown method {wrong!r}: {nearest(wrong, known)}")
     return kept

@@ -8,11 +8,11 @@ from itertools import pairwise
 from unmask.core import decoder
 from unmask.experiments.experiment import Claim, Experiment, Findings, judge
 from unmask.experiments.methods import Method, Part, selected, single_parts
-from unmask.experiments.paper import paper
-from unmask.experiments.results import Evidence
+from unmask.experiments.results import Results
 from unmask.experiments.setup import Setup
+from unmask.experiments.tables import paper
 from unmask.report.gather import Result, result_of_votes
-from unmask.report.plots import ROWS, Plot, Point
+from unmask.report.plots import FORWARD_PASSES, Plot, Point
 from unmask.report.statistics import compare, mean_difference
 from unmask.report.tables import MISSING, Table
 
@@ -24,7 +24,7 @@ Sweeps = dict[str, dict[int, Result]]  # by method, then by beams or samples
 
 
 def parts(setup: Setup) -> list[Part]:
-    """Votes are counted over stored samples: a vote of n takes the first n of them."""
+    """Return a part of searches and a part of samples for each vote; a vote of n takes the first n samples."""
     length, temperature = setup.at(BENCHMARK, LENGTH), f"temperature={setup.temperature}"
     beams = [k for k in BEAMS if k <= setup.most_beams]
     searches = [Method(f"ots-{k}", f"OTS, {k} beams", f"ots(beams={k}, {temperature})") for k in beams]
@@ -43,8 +43,8 @@ def parts(setup: Setup) -> list[Part]:
     return parts + sampled
 
 
-def findings(evidence: Evidence) -> Findings:
-    sweeps = _sweeps(evidence)
+def findings(results: Results) -> Findings:
+    sweeps = _sweeps(results)
     published = _published(sweeps)
     body = [
         (
@@ -54,30 +54,30 @@ def findings(evidence: Evidence) -> Findings:
             result.accuracy,
             published.get((label, size), MISSING),
         )
-        for label, results in sweeps.items()
-        for size, result in results.items()
+        for label, swept in sweeps.items()
+        for size, result in swept.items()
     ]
-    (length,) = evidence.groups[BENCHMARK].lengths
-    title = f"{evidence.title(BENCHMARK)} · L={length} · accuracy, %"
+    (length,) = results.groups[BENCHMARK].lengths
+    title = f"{results.title(BENCHMARK)} · L={length} · accuracy, %"
     table = Table.of("accuracy", title, ("method", "beams or samples", "forward passes", "accuracy", "paper"), body)
     lines = tuple(
-        (label, tuple(Point(result.cost["forward_passes"], result.accuracy) for result in results.values()))
-        for label, results in sweeps.items()
+        (label, tuple(Point(result.cost["forward_passes"], result.accuracy) for result in swept.values()))
+        for label, swept in sweeps.items()
     )
-    title = f"{evidence.setup.model} · {evidence.setup.tasks[BENCHMARK]}, L={length}"
-    return Findings([table], _claims(sweeps), [Plot("nfe-scaling", title, ROWS, lines, zero=True)])
+    title = f"{results.setup.model} · {results.setup.tasks[BENCHMARK]}, L={length}"
+    return Findings([table], _claims(sweeps), [Plot("nfe-scaling", title, FORWARD_PASSES, lines, zero=True)])
 
 
-def _sweeps(evidence: Evidence) -> Sweeps:
-    beams = {k: evidence.results(BENCHMARK, f"ots-{k}") for k in BEAMS}
-    sweeps: Sweeps = {"OTS": {k: result for k, results in beams.items() for result in results.values()}}
+def _sweeps(results: Results) -> Sweeps:
+    beams = {k: results.by_length(BENCHMARK, f"ots-{k}") for k in BEAMS}
+    sweeps: Sweeps = {"OTS": {k: result for k, swept in beams.items() for result in swept.values()}}
     for name, label in SAMPLED.items():
-        series = evidence.series(BENCHMARK, name)
+        series = results.series(BENCHMARK, name)
         records = [record for drawn in series.records.values() for record in drawn] if series else []
         most = max((record.sample for record in records), default=-1) + 1
         votes = {n: [record for record in records if record.sample < n] for n in range(1, most + 1)}
         sweeps[label] = {n: result_of_votes(poll) for n, poll in votes.items()}
-    return {label: results for label, results in sweeps.items() if results}
+    return {label: swept for label, swept in sweeps.items() if swept}
 
 
 def _claims(sweeps: Sweeps) -> list[Claim]:
@@ -99,10 +99,10 @@ def _claims(sweeps: Sweeps) -> list[Claim]:
 
 
 def _diminishing(label: str, votes: dict[int, Result]) -> Claim:
-    """The gain from 1 to half of the samples, minus the gain from there to all."""
+    """Judge the gain from 1 to half of the samples, minus the gain from there to all."""
     text = f"{label} has diminishing returns: the first half of its samples gains more than the second"
     most = max(votes)
-    if most < 8:  # a vote of two is its first sample, so that small halves say nothing
+    if most < 8:  # a vote of two is its first sample, so small halves show nothing
         return Claim(text, "not asked", f"{most} samples")
     first, half, last = (votes[n].right for n in (1, most // 2, most))
     bend = {problem: 2 * half[problem] - first[problem] - last[problem] for problem in half}
@@ -112,20 +112,15 @@ def _diminishing(label: str, votes: dict[int, Result]) -> Claim:
 
 
 def _steady(beams: dict[int, Result]) -> Claim:
-    """By the slope over all K of each problem's results. A significant step down breaks it, and the larger half of the
-    beams has to gain something by itself.
+    """Judge by the slope over all K of each problem's results.
+
+    The claim does not hold if a step is significantly down, and holds only if the larger half of the beams gains too.
     """
     text = "OTS improves steadily over all K"
     shown = ", ".join(f"K={k}: {100 * (result.accuracy.value or 0.0):.1f}" for k, result in beams.items())
     if len(beams) < 3:
         return Claim(text, "not asked", shown)
-    middle = sum(beams) / len(beams)
-    spread = sum((k - middle) ** 2 for k in beams)
-    problems = set.intersection(*(set(result.right) for result in beams.values()))
-    slopes = {
-        problem: sum((k - middle) * result.right[problem] for k, result in beams.items()) / spread
-        for problem in problems
-    }
+    slopes = _slopes(beams)
     trend = judge(text, "points per beam", mean_difference([compare(dict.fromkeys(slopes, 0.0), slopes)]))
     steps = [judge("", "", mean_difference([compare(one.right, two.right)])) for one, two in pairwise(beams.values())]
     down = sum(step.outcome == "does not hold" for step in steps)
@@ -136,8 +131,19 @@ def _steady(beams: dict[int, Result]) -> Claim:
     return Claim(text, outcome, "; ".join(figures))
 
 
+def _slopes(beams: dict[int, Result]) -> dict[str, float]:
+    """Return the slope of each problem's share right over K, by least squares."""
+    middle = sum(beams) / len(beams)
+    spread = sum((k - middle) ** 2 for k in beams)
+    problems = set.intersection(*(set(result.right) for result in beams.values()))
+    return {
+        problem: sum((k - middle) * result.right[problem] for k, result in beams.items()) / spread
+        for problem in problems
+    }
+
+
 def _published(sweeps: Sweeps) -> dict[tuple[str, int], str]:
-    """The paper gives the ends of its curves."""
+    """Return the figures that the paper states: the ends of its curves."""
     figures = paper("nfe-scaling")
     ends = {("OTS", 1): figures["ots-1"], ("OTS", 6): figures["ots-6"]}
     ends |= {

@@ -8,9 +8,9 @@ from itertools import product
 
 from unmask.experiments.experiment import Claim, Experiment, Findings, all_hold, judge
 from unmask.experiments.methods import Method, Part, selected, single_parts
-from unmask.experiments.paper import paper
-from unmask.experiments.results import Evidence
+from unmask.experiments.results import Results
 from unmask.experiments.setup import Setup
+from unmask.experiments.tables import paper
 from unmask.report.gather import passes
 from unmask.report.plots import Plot, curve_lines
 from unmask.report.statistics import compare, estimate, mean_difference
@@ -18,7 +18,7 @@ from unmask.report.tables import pass_table
 
 LENGTH = 256  # of the paper
 RIVALS = ("random", "ar")
-Curves = dict[str, dict[int, dict[str, float]]]  # of each method and k: the chance of every problem
+Curves = dict[str, dict[int, dict[str, float]]]  # by method, k and problem: the share solved
 
 
 def parts(setup: Setup) -> list[Part]:
@@ -26,7 +26,7 @@ def parts(setup: Setup) -> list[Part]:
 
 
 def _methods(length: int) -> list[Method]:
-    """One block over the whole answer, so that the order is free; left to right writes one token per step."""
+    """Return methods with one block over the whole answer, so that the order is free; AR writes one token per step."""
     temperature = f"temperature={paper('pass-at-k')['temperature']}"
     return [
         Method("low-confidence", "Low-confidence", f"low-confidence(block={length}, {temperature})"),
@@ -35,56 +35,52 @@ def _methods(length: int) -> list[Method]:
     ]
 
 
-def findings(evidence: Evidence) -> Findings:
+def findings(results: Results) -> Findings:
     tables, claims, plots, asked = [], [], [], {}
-    for benchmark, group in evidence.groups.items():
+    for benchmark, group in results.groups.items():
         (length,) = group.lengths
         values = {series.name: passes(series.records[length]) for series in group.series}
-        curves = {evidence.label(name): {k: estimate(curve[k]) for k in curve} for name, curve in values.items()}
+        curves = {results.label(name): {k: estimate(curve[k]) for k in curve} for name, curve in values.items()}
         problems = max((point.n for curve in curves.values() for point in curve.values()), default=0)
-        title = f"{evidence.title(benchmark)} · L={length} · pass@k, %, n={problems}"
+        title = f"{results.title(benchmark)} · L={length} · pass@k, %, n={problems}"
         tables.append(pass_table(title, "method", curves))
-        title = f"{evidence.setup.model} · {evidence.setup.tasks[benchmark]} · pass@k, L={length}"
+        title = f"{results.setup.model} · {results.setup.tasks[benchmark]} · pass@k, L={length}"
         name, axis = f"pass-at-k-{benchmark.lower()}", "solved, %  (± standard error)"
         plots.append(Plot(name, title, "k", curve_lines(curves), y=axis, zero=True))
         if all(values.get(method) for method in ("low-confidence", *RIVALS)):
-            claims += _claims(evidence, benchmark, values)
+            claims += _claims(results, benchmark, values)
             asked[benchmark] = values
-    return Findings(tables, _overall(evidence, asked) + claims, plots)
+    return Findings(tables, _overall(results, asked) + claims, plots)
 
 
-def _overall(evidence: Evidence, asked: dict[str, Curves]) -> list[Claim]:
-    """The paper's claims over its settings, on its own benchmarks, each of which is tested."""
+def _overall(results: Results, asked: dict[str, Curves]) -> list[Claim]:
+    """Judge the paper's claims over its settings, on its own benchmarks."""
     own = {name: curves for name, curves in asked.items() if name != "Countdown"}
-    claims = [_nearly_everywhere(evidence, own)] if own else []
+    claims = [_nearly_everywhere(results, own)] if own else []
     sums = {name: curves for name, curves in own.items() if name in ("GSM8K", "MATH500")}
     if sums:
         text = "AR has the best pass@1 and pass@k on the two sets of mathematics (paper: GSM8K and MATH500)"
-        claims.append(all_hold(text, (_leads(evidence, name, curves) for name, curves in sums.items())))
+        claims.append(all_hold(text, (_leads(results, name, curves) for name, curves in sums.items())))
     if (curves := own.get("HumanEval")) is not None:
-        text = f"{evidence.shown('HumanEval')}: AR has the lowest pass@1 (paper, HumanEval)"
-        claims.append(
-            all_hold(text, (_ahead(evidence, curves, 1, name, "ar") for name in ("low-confidence", "random")))
-        )
+        text = f"{results.shown('HumanEval')}: AR has the lowest pass@1 (paper, HumanEval)"
+        claims.append(all_hold(text, (_ahead(results, curves, 1, name, "ar") for name in ("low-confidence", "random"))))
     return claims
 
 
-def _leads(evidence: Evidence, benchmark: str, curves: Curves) -> Claim:
-    """AR, over both others, with one sample and with all."""
+def _leads(results: Results, benchmark: str, curves: Curves) -> Claim:
+    """Judge the claim that AR is above both others, with one sample and with all."""
     pairs = product((1, _most(curves)), ("low-confidence", "random"))
-    return all_hold(evidence.shown(benchmark), (_ahead(evidence, curves, k, "ar", other) for k, other in pairs))
+    return all_hold(results.shown(benchmark), (_ahead(results, curves, k, "ar", other) for k, other in pairs))
 
 
-def _nearly_everywhere(evidence: Evidence, own: dict[str, Curves]) -> Claim:
-    """Above the weaker of two others is best or second. One of three benchmarks or more may be an exception."""
+def _nearly_everywhere(results: Results, own: dict[str, Curves]) -> Claim:
+    """Judge that it is above the weaker of the two others; with three or more benchmarks, one may be an exception."""
     figures = paper("pass-at-k")
     text = f"Low-confidence is best or second at pass@1 nearly everywhere (paper: best in {figures['best-at-1']} and "
     text += f"second in {figures['second-at-1']} of {figures['settings']})"
     places = [_best_first(curves, 1, curves).index("low-confidence") for curves in own.values()]
     each = [
-        _ahead(
-            evidence, curves, 1, "low-confidence", _best_first(curves, 1, RIVALS)[-1], evidence.shown(name), chosen=2
-        )
+        _ahead(results, curves, 1, "low-confidence", _best_first(curves, 1, RIVALS)[-1], results.shown(name), chosen=2)
         for name, curves in own.items()
     ]
     outcomes, enough = [claim.outcome for claim in each], len(each) - (len(each) > 2)
@@ -94,15 +90,15 @@ def _nearly_everywhere(evidence: Evidence, own: dict[str, Curves]) -> Claim:
     return Claim(text, outcome, "; ".join([counts, *(f"{claim.text}: {claim.figures}" for claim in each)]))
 
 
-def _claims(evidence: Evidence, benchmark: str, curves: Curves) -> list[Claim]:
-    most, shown, figures = _most(curves), evidence.shown(benchmark), paper("pass-at-k")
-    ends = ", ".join(f"{evidence.label(name)} {value}" for name, value in figures.get(benchmark, {}).items())
+def _claims(results: Results, benchmark: str, curves: Curves) -> list[Claim]:
+    most, shown, figures = _most(curves), results.shown(benchmark), paper("pass-at-k")
+    ends = ", ".join(f"{results.label(name)} {value}" for name, value in figures.get(benchmark, {}).items())
     published = f" (paper, {benchmark} at k={figures['most']}: {ends})" if ends else ""
     best, overtaken = f"{shown}: low-confidence has the best pass@1", f"{shown}: it is overtaken as k grows{published}"
     last = _best_first(curves, most, RIVALS)[0]
     return [
-        all_hold(best, (_ahead(evidence, curves, 1, "low-confidence", rival) for rival in RIVALS)),
-        _ahead(evidence, curves, most, last, "low-confidence", overtaken, chosen=len(RIVALS)),
+        all_hold(best, (_ahead(results, curves, 1, "low-confidence", rival) for rival in RIVALS)),
+        _ahead(results, curves, most, last, "low-confidence", overtaken, chosen=len(RIVALS)),
     ]
 
 
@@ -114,11 +110,9 @@ def _best_first(curves: Curves, k: int, methods: Iterable[str]) -> list[str]:
     return sorted(methods, key=lambda name: estimate(curves[name][k]).value or 0.0, reverse=True)
 
 
-def _ahead(
-    evidence: Evidence, curves: Curves, k: int, after: str, before: str, text: str = "", chosen: int = 1
-) -> Claim:
-    """`chosen`: from how many one of the two was chosen by its figures, for which p is corrected."""
-    names = f"{evidence.label(after)} minus {evidence.label(before)} at k={k}"
+def _ahead(results: Results, curves: Curves, k: int, after: str, before: str, text: str = "", chosen: int = 1) -> Claim:
+    """Judge that `after` is above `before`, where one of them was chosen as the best of `chosen`, which corrects p."""
+    names = f"{results.label(after)} minus {results.label(before)} at k={k}"
     difference = mean_difference([compare(curves[before][k], curves[after][k])])
     if difference is not None:
         difference = replace(difference, p=min(1.0, chosen * difference.p))

@@ -1,34 +1,41 @@
-"""What an experiment asked for and everything that was recorded for it. What ran, read from the records themselves: beams, temperatures, samples, lengths and seeds. Seconds of decoders, and the machine and arithmetic of what was measured."""
+"""The results of an experiment: what was planned, everything that was recorded, and the files that hold both.
+
+A folder holds `experiment.json`, a run for each part and `measured.json`. A packed file holds the same without texts.
+"""
 
 from __future__ import annotations
 
-import platform
-import time
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from itertools import product
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
-import torch
-
-from unmask.core import Decoder, decoder
+from unmask.errors import UnmaskError
 from unmask.experiments.methods import TEN, Method, Part
 from unmask.experiments.setup import PUBLISHED, Setup
-from unmask.models import Model
 from unmask.report.gather import Group, Quantity, Result, Series, grouped
 from unmask.report.statistics import Comparison, Difference, Estimate, compare, mean_difference, together
+from unmask.runs.files import write_whole
 from unmask.runs.grid import meaning
+from unmask.runs.header import HEAD, difference
+from unmask.runs.pack import pack, read_lines, unpack, write_lines
 from unmask.runs.record import Record
-from unmask.runs.settings import Placement
-from unmask.runs.store import Run
+from unmask.runs.store import Run, read_run
+
+EXPERIMENT, MEASURED = "experiment.json", "measured.json"
+FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Evidence:
-    experiment: str
-    command: str  # that runs it again
+class Results:
+    """The records and measurements of one experiment, by benchmark and method."""
+
+    experiment: str  # its name
+    command: str  # the command that runs it again
     setup: Setup
     parts: Sequence[Part]
     runs: Mapping[str, Run] = field(default_factory=dict)  # by part
@@ -36,7 +43,7 @@ class Evidence:
 
     @cached_property
     def groups(self) -> dict[str, Group]:
-        """By benchmark that has records, in the experiment's order."""
+        """Return a group for each benchmark that has records, in the order of the experiment."""
         benchmarks = dict.fromkeys(part.benchmark for part in self.parts if part.name in self.runs)
         return {benchmark: self._group(benchmark) for benchmark in benchmarks}
 
@@ -44,17 +51,24 @@ class Evidence:
         records: dict[str, dict[int, list[Record]]] = {}
         parts = [part for part in self.parts if part.benchmark == benchmark]
         for part in parts:
-            drawn = (
-                grouped(self.runs[part.name].records, attrgetter("decoder", "length")) if part.name in self.runs else {}
-            )
+            run = self.runs.get(part.name)
+            by_cell = grouped(run.records, attrgetter("decoder", "length")) if run else {}
             for method, length in product(part.methods, part.lengths):
                 cell = (meaning(method.spec, length) or method.spec, length)
-                if cell in drawn:
-                    records.setdefault(method.name, {}).setdefault(length, drawn[cell])
+                if cell in by_cell:
+                    records.setdefault(method.name, {}).setdefault(length, by_cell[cell])
         lengths = {length for part in parts for length in part.lengths}
         methods = [method for method in self.methods if method.name in records]
         series = [Series(method.label, records[method.name], name=method.name) for method in methods]
         return Group(self.setup.model, self.setup.tasks.get(benchmark, benchmark), sorted(lengths), series)
+
+    @cached_property
+    def by_seed(self) -> dict[int, Results]:
+        """Return the results under each seed; a part that was not run under a seed keeps all its records."""
+        seeds = {record.seed for run in self.runs.values() for record in run.records}
+        return {
+            seed: replace(self, runs={name: _under(run, seed) for name, run in self.runs.items()}) for seed in seeds
+        }
 
     @property
     def benchmarks(self) -> list[str]:
@@ -62,7 +76,7 @@ class Evidence:
 
     @cached_property
     def methods(self) -> list[Method]:
-        """Those that have records: the paper's in its order, others in the experiment's."""
+        """Return the methods that have records, those of Table 1 in its order."""
         methods = dict.fromkeys(method for part in self.parts if part.name in self.runs for method in part.methods)
         known = all(method.name in TEN for method in methods)
         return sorted(methods, key=lambda method: TEN.index(method.name)) if known else list(methods)
@@ -72,7 +86,7 @@ class Evidence:
         return next((method.label for method in methods if method.name == name), name)
 
     def shown(self, benchmark: str) -> str:
-        """The benchmark's name, or that of the task that replaces it here: their figures do not compare."""
+        """Return the name of the benchmark, or of the task that replaces it, since their figures do not compare."""
         task = self.setup.tasks.get(benchmark, benchmark)
         return benchmark if task == PUBLISHED.tasks.get(benchmark) else task
 
@@ -83,23 +97,25 @@ class Evidence:
         group = self.groups.get(benchmark)
         return next((series for series in group.series if series.name == method), None) if group else None
 
-    def results(self, benchmark: str, method: str) -> Mapping[int, Result]:
+    def by_length(self, benchmark: str, method: str) -> Mapping[int, Result]:
         series = self.series(benchmark, method)
         return series.results if series else {}
 
     def accuracy(self, benchmark: str, method: str, quantity: Quantity = "right") -> Estimate:
-        """Over all lengths."""
+        """Return the average over all lengths."""
         series = self.series(benchmark, method)
         return series.average(self.groups[benchmark].lengths, quantity) if series else Estimate(None, None, 0)
 
     def average(self, method: str) -> Estimate:
-        """Over all benchmarks with equal weight."""
+        """Return the average over all benchmarks, which have equal weight."""
         return together([self.accuracy(benchmark, method) for benchmark in self.benchmarks])
 
-    def mean_cost(self, method: str, unit: str) -> float:
-        """Per problem, over all benchmarks with equal weight; 0 if nothing is recorded."""
-        results = [result for benchmark in self.benchmarks for result in self.results(benchmark, method).values()]
-        return sum(result.cost[unit] for result in results) / len(results) if results else 0.0
+    def mean_cost(self, method: str, unit: str = "forward_passes") -> float:
+        """Return the cost per problem, averaged over benchmarks with equal weight; 0 if nothing is recorded."""
+        costs = [
+            result.cost[unit] for benchmark in self.benchmarks for result in self.by_length(benchmark, method).values()
+        ]
+        return sum(costs) / len(costs) if costs else 0.0
 
     def difference(
         self,
@@ -109,13 +125,16 @@ class Evidence:
         quantity: Quantity = "right",
         length: int | None = None,
     ) -> Difference | None:
-        """`after` minus `before`, paired by problem, at one length or averaged over lengths; None if one is missing."""
+        """Return `after` minus `before`, paired by problem, at one length or averaged over lengths.
+
+        The result is None if one of them has no records.
+        """
         chosen = self.benchmarks if benchmarks is None else benchmarks
         return mean_difference([self._compare(benchmark, before, after, quantity, length) for benchmark in chosen])
 
     @cached_property
     def _compare(self) -> Callable[..., Comparison | None]:
-        @cache  # tables, figures and claims share the comparisons, and their bootstrap takes time
+        @cache  # tables, figures and claims share the comparisons, whose bootstrap is slow
         def compared(benchmark: str, before: str, after: str, quantity: Quantity, length: int | None) -> Any:
             lengths = self.groups[benchmark].lengths if length is None else [length]
             pair = [self.series(benchmark, method) for method in (before, after)]
@@ -124,51 +143,75 @@ class Evidence:
         return compared
 
 
-def settings_run(evidence: Evidence) -> str:
-    """In words, such as: K = 4; τ = 1.0 (searches), 0 and 0.7 (paths); votes of 5; L = 64."""
-    values: dict[str, set[Any]] = {}
-    for spec, length in sorted(_cells(evidence)):
-        values.setdefault("L", set()).add(length)
-        for name, value in _settings(decoder.make(spec)):
-            values.setdefault(name, set()).add(value)
-    words = [f"K = {_list(values['K'])}"] if "K" in values else []
-    drawn = [f"{_list(values[kind])} ({kind})" for kind in ("searches", "paths") if kind in values]
-    words += [f"τ = {', '.join(drawn)}"] if drawn else []
-    words += [f"votes of {_list(values['n'])}"] if "n" in values else []
-    return "; ".join([*words, f"L = {_list(values['L'])}"]) if values else ""
+def _under(run: Run, seed: int) -> Run:
+    return replace(run, records=[record for record in run.records if record.seed == seed] or run.records)
 
 
-def _cells(evidence: Evidence) -> set[tuple[str, int]]:
-    """Decoders and lengths of the records, or of the parts where something else than answers was measured."""
-    records = {(record.decoder, record.length) for run in evidence.runs.values() for record in run.records}
-    planned = {
-        (method.spec, length) for part in evidence.parts for method, length in product(part.methods, part.lengths)
+def header(results: Results) -> dict[str, Any]:
+    """Return the content of `experiment.json`: everything that was planned."""
+    head = {"format": FORMAT, "experiment": results.experiment, "command": results.command}
+    plain = head | {"setting": asdict(results.setup), "parts": [asdict(part) for part in results.parts]}
+    return json.loads(json.dumps(plain))  # tuples become lists
+
+
+def begin(folder: Path, results: Results) -> None:
+    """Write `experiment.json`, or check that the folder holds the same experiment."""
+    path, new = folder / EXPERIMENT, header(results)
+    if path.exists():
+        old = json.loads(path.read_text("utf-8"))
+        if old | {"command": ""} != new | {"command": ""}:
+            change = difference(old["setting"], new["setting"]) or "other cells"
+            raise UnmaskError(f"{str(folder)!r} holds a different experiment ({change}): use a new folder")
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(new, ensure_ascii=False, indent=1) + "\n")
+
+
+def read(folder: Path) -> Results:
+    path = folder / EXPERIMENT
+    if not path.exists():
+        raise UnmaskError(f"{str(folder)!r} is not the folder of an experiment: it has no {EXPERIMENT}")
+    head = json.loads(path.read_text("utf-8"))
+    names = [part["name"] for part in head["parts"]]
+    runs = {name: read_run(folder / name) for name in names if (folder / name / HEAD).exists()}
+    measured = folder / MEASURED
+    return _results(head, folder, runs, json.loads(measured.read_text("utf-8")) if measured.exists() else None)
+
+
+def pack_folder(folder: Path, path: Path) -> None:
+    """Write the results of a folder, without texts, to one file."""
+    write_lines(path, packed(read(folder)))
+
+
+def packed(results: Results) -> Iterator[dict[str, Any]]:
+    yield {"asked": header(results), "measured": results.measured}
+    for part, run in results.runs.items():
+        yield {"part": part}
+        yield from pack(run)
+
+
+def read_packed(path: Path) -> Results:
+    first, *rest = read_lines(path)
+    starts = [place for place, line in enumerate(rest) if "part" in line]
+    ends = [*starts[1:], len(rest)]
+    runs = {
+        rest[start]["part"]: unpack(rest[start + 1 : end], rest[start]["part"])
+        for start, end in zip(starts, ends, strict=False)
     }
-    return records or planned
+    return _results(first["asked"], path, runs, first["measured"])
 
 
-def _settings(chosen: Decoder) -> Iterator[tuple[str, Any]]:
-    if hasattr(chosen, "n"):
-        yield "n", chosen.n  # type: ignore[attr-defined]
-    inner: Any = getattr(chosen, "inner", chosen)
-    if hasattr(inner, "beams"):
-        yield "K", inner.beams
-    if hasattr(inner, "temperature"):
-        yield "searches" if hasattr(inner, "beams") else "paths", float(inner.temperature)
+def _results(head: dict[str, Any], path: Path, runs: dict[str, Any], measured: Any) -> Results:
+    if head.get("format") != FORMAT:
+        raise UnmaskError(f"{str(path)!r} must be an experiment of format {FORMAT}, got format {head.get('format')!r}")
+    setup, parts = Setup(**_tuples(head["setting"])), [_part(part) for part in head["parts"]]
+    return Results(head["experiment"], head["command"], setup, parts, runs, measured)
 
 
-def _list(values: set[Any]) -> str:
-    return ", ".join(f"{value:g}" for value in sorted(values))
+def _part(plain: dict[str, Any]) -> Part:
+    fields: dict[str, Any] = {"methods": tuple(Method(**method) for method in plain["methods"])}
+    return Part(**_tuples(plain) | fields)
 
 
-def seconds_of(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return round(time.perf_counter() - start, 5)
-
-
-def circumstances(model: Model, placement: Placement) -> dict[str, Any]:
-    device, dtype = model.denoiser.device, str(model.denoiser.dtype).removeprefix("torch.")
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-    here = {"device": device.type, "name": name, "torch": torch.__version__, "threads": torch.get_num_threads()}
-    return {"machine": here | {"dtype": dtype}, "precision": placement.precision}
+def _tuples(plain: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}

@@ -1,10 +1,12 @@
-"""An experiment's rows and approximate time, computed before anything runs. Run an experiment into its folder and write the results beside its records."""
+"""Plan an experiment, run it into its folder, and write its results beside its records."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from operator import attrgetter
 from pathlib import Path
@@ -13,36 +15,105 @@ from typing import Any
 import torch
 
 from unmask.core import Decoder, decoder
-from unmask.decoders import OrderSearch, TokenSearch
 from unmask.errors import UnmaskError
-from unmask.experiments.archive import MEASURED, begin, read
 from unmask.experiments.experiment import Experiment, Findings
-from unmask.experiments.results import Evidence
-from unmask.experiments.runner import Runner
+from unmask.experiments.methods import Part
+from unmask.experiments.results import MEASURED, Results, begin, read
 from unmask.experiments.setup import Setup
-from unmask.models.inspection import inspect_checkpoint
+from unmask.models import Model
+from unmask.models.load import inspect_checkpoint
 from unmask.report import formats
-from unmask.report.compare import cell_figures
 from unmask.report.gather import gather, grouped
+from unmask.report.run_report import cell_figures
 from unmask.report.statistics import FEWEST
+from unmask.runs.engines import Engine
+from unmask.runs.evaluation import Watcher, evaluate
 from unmask.runs.files import write_whole
-from unmask.tasks import task
+from unmask.runs.grid import Grid, make_grid
+from unmask.runs.settings import Decoding, Placement
+from unmask.tasks import grading, task
 from unmask.tasks.published.benchmark import Benchmark
 
-PARAMETERS = 8_015_581_184  # of LLaDA-8B; assumed for models that are not on this machine
-# Floating-point operations per second, from the measurements in docs/cluster.md, for two cores of a CPU from those in
-# docs/journal.md. Layers as small as the embedded model's do not fill a GPU.
+PARAMETERS = 8_015_581_184  # of LLaDA-8B, assumed for models that are not on this machine
+# Floating-point operations per second: measured on an H200 and on two CPU cores. Small layers do not fill a GPU.
 LARGE_ON_GPU, SMALL_ON_GPU, ON_CPU = 4.45e14, 5e13, 1e11
 LARGE = 10**9  # parameters
 
 
 @dataclass(frozen=True)
+class Runner:
+    """Where the parts of an experiment run, and what the user allows."""
+
+    engine: Engine
+    placement: Placement = field(default_factory=Placement)
+    here: bool = True  # models run on this machine
+    prompts: str | None = None  # a file with other prompts
+    allow_code: bool = False  # generated programs may run in the sandbox
+    sandbox: str | None = None
+    retry: bool = False  # failed records are run again
+    watch: Watcher | None = None  # called with the records of each batch
+
+    def grid(self, setup: Setup, part: Part) -> Grid:
+        return make_grid(
+            [setup.model],
+            [part.task],
+            [method.spec for method in part.methods],
+            part.lengths,
+            seeds=part.seeds,
+            samples=part.samples,
+            limit=part.limit,
+            metric=setup.metric,
+            decoding=Decoding(cache=None if part.cache == "none" else part.cache, early_end=part.early_end),
+            placement=self.placement,
+            here=self.here,
+            **self.allowed(part.task),
+        )
+
+    def allowed(self, spec: str) -> dict[str, Any]:
+        """Return the user's task settings that this task has."""
+        known = {each.name for each in fields(task.make(spec))}  # type: ignore[arg-type]
+        given = {"prompts": self.prompts, "allow_code": self.allow_code or None, "sandbox": self.sandbox}
+        return {key: value for key, value in given.items() if key in known and value is not None}
+
+    def run(self, setup: Setup, parts: Sequence[Part], folder: Path) -> None:
+        """Evaluate all parts; check that each of them can run before the first one starts."""
+        grids = {part.name: self.grid(setup, part) for part in parts}
+        tasks = [task.make(grids[part.name].tasks[0]) for part in parts]
+        benchmarks = [each for each in tasks if isinstance(each, Benchmark)]
+        if self.prompts is not None and not benchmarks:
+            raise UnmaskError(f"--prompts changes nothing in {parts[0].task}: generated tasks have one wording")
+        for each in benchmarks:
+            each.chosen_wording()
+        for each in tasks:
+            grading.ready(each)
+        for name, grid in grids.items():
+            evaluate(grid, folder / name, self.engine, retry=self.retry, watch=self.watch)
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Return the seconds that a call takes."""
+    start = time.perf_counter()
+    work()
+    return round(time.perf_counter() - start, 5)
+
+
+def describe_machine(model: Model, placement: Placement) -> dict[str, Any]:
+    """Return the machine and the arithmetic of a measurement, to be stored with it."""
+    device, dtype = model.denoiser.device, str(model.denoiser.dtype).removeprefix("torch.")
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    here = {"device": device.type, "name": name, "torch": torch.__version__, "threads": torch.get_num_threads()}
+    return {"machine": here | {"dtype": dtype}, "precision": placement.precision}
+
+
+@dataclass(frozen=True)
 class PlannedCell:
+    """One row of a plan: the settings of a cell and an estimate of its cost."""
+
     experiment: str
     benchmark: str
-    task: str  # that is run for it
+    task: str  # the task that is run for the benchmark
     method: str
-    spec: str  # every default written out
+    spec: str  # the decoder with every default written out
     length: int
     beams: int  # K; 1 where nothing is searched
     temperature: float  # τ; 0 takes the likeliest token
@@ -54,11 +125,12 @@ class PlannedCell:
     seeds: tuple[int, ...]
     problems: int
     draws: int  # per problem: seeds times samples
-    rows: int  # sent through the network in all; the maximum, if it depends on the texts
+    forward_passes: int  # of the whole cell; the maximum, if the number depends on the texts
     hours: float  # of one device
 
 
 def plan(experiment: Experiment, setup: Setup, device: str, prompts: str | None = None) -> list[PlannedCell]:
+    """Return every cell of an experiment with its cost, without running or downloading anything."""
     size, cells = parameters(setup.model), []
     for part in experiment.parts(setup):
         known = setup.sizes.get(part.benchmark)
@@ -66,32 +138,30 @@ def plan(experiment: Experiment, setup: Setup, device: str, prompts: str | None 
         draws = len(part.seeds) * part.samples
         for method, length in product(part.methods, part.lengths):
             resolved = decoder.make(method.spec).resolved(length)
-            rows = resolved.max_forward_passes(length) * problems * draws
-            seconds = rows * (setup.prompt + length) * 2 * size / rate_of(device, size)
+            passes = resolved.max_forward_passes(length) * problems * draws
+            hours = passes * (setup.prompt + length) * 2 * size / rate_of(device, size) / 3600
             names = (experiment.name, part.benchmark, part.task, method.label, decoder.spec(resolved), length)
             rules = (_wording(part.task, prompts), setup.metric, part.seeds)
-            cells.append(
-                PlannedCell(*names, *_settings(resolved, length), *rules, problems, draws, rows, seconds / 3600)
-            )
+            cells.append(PlannedCell(*names, *_settings(resolved, length), *rules, problems, draws, passes, hours))
     return cells
 
 
 def _settings(resolved: Decoder, length: int) -> tuple[int, float, int | None, int | None, int]:
-    """K, τ, block, steps and n; a vote has those of the decoder inside it. Order and token search write one a step."""
+    """Return K, τ, block, steps and n; a vote has those of the decoder inside it."""
     inner = getattr(resolved, "inner", resolved)
-    beams = getattr(inner, "beams", 1)
-    temperature = getattr(inner, "temperature", 0.0)
-    steps = length if isinstance(inner, OrderSearch | TokenSearch) else getattr(inner, "steps", None)
+    beams, temperature = getattr(inner, "beams", 1), getattr(inner, "temperature", 0.0)
+    one_per_step = hasattr(inner, "beams") and not hasattr(inner, "steps")  # order search and token search
+    steps = length if one_per_step else getattr(inner, "steps", None)
     return beams, temperature, getattr(inner, "block", None), steps, getattr(resolved, "n", 1)
 
 
 def _wording(spec: str, prompts: str | None) -> str:
-    """Generated tasks have one wording, their own."""
+    """Return the name of the prompts file, or "ours" for generated tasks, which have one wording."""
     return "ours" if prompts is None or not isinstance(task.make(spec), Benchmark) else Path(prompts).name
 
 
 def parameters(model: str) -> int:
-    """Of a model on this machine; nothing is fetched from the hub for an estimate."""
+    """Return the number of parameters of a model; nothing is downloaded for an estimate."""
     try:
         return PARAMETERS if "/LLaDA" in model else inspect_checkpoint(model).parameters
     except UnmaskError:
@@ -99,13 +169,17 @@ def parameters(model: str) -> int:
 
 
 def rate_of(device: str, size: int) -> float:
+    """Return the assumed number of floating-point operations per second."""
     if device == "cpu":
         return ON_CPU
     return LARGE_ON_GPU if size >= LARGE else SMALL_ON_GPU
 
 
 def totals(cells: Sequence[PlannedCell]) -> dict[str, int | float]:
-    return {"forward_passes": sum(cell.rows for cell in cells), "hours": sum(cell.hours for cell in cells)}
+    return {
+        "forward_passes": sum(cell.forward_passes for cell in cells),
+        "hours": sum(cell.hours for cell in cells),
+    }
 
 
 def duration(hours: float) -> str:
@@ -114,12 +188,12 @@ def duration(hours: float) -> str:
     return f"{60 * hours:.1f} min" if hours >= 1 / 60 else f"{3600 * hours:.1f} s"
 
 
-def reproduce(experiment: Experiment, setup: Setup, out: Path, runner: Runner, command: str) -> Evidence:
-    """Resumes where it stopped; a finished experiment is only read."""
+def reproduce(experiment: Experiment, setup: Setup, out: Path, runner: Runner, command: str) -> Results:
+    """Run an experiment, or resume it where it stopped, and return its results."""
     parts = experiment.parts(setup)
     if not parts:
         raise UnmaskError(f"{experiment.name} has none of the benchmarks {', '.join(setup.benchmarks)}")
-    begin(out, Evidence(experiment.name, command, setup, parts))
+    begin(out, Results(experiment.name, command, setup, parts))
     if experiment.records:
         runner.run(setup, parts, out)
     if experiment.measure and not (out / MEASURED).exists():
@@ -129,33 +203,33 @@ def reproduce(experiment: Experiment, setup: Setup, out: Path, runner: Runner, c
     return read(out)
 
 
-def noted(findings: Findings, evidence: Evidence) -> Findings:
-    """With a note below every table where there are too few problems to decide anything."""
-    most = max((part.limit or FEWEST for part in evidence.parts), default=FEWEST)
+def noted(findings: Findings, results: Results) -> Findings:
+    """Return the findings with a note below every table, if there are too few problems to decide anything."""
+    most = max((part.limit or FEWEST for part in results.parts), default=FEWEST)
     if most >= FEWEST:
         return findings
     note = f"n={most} at most: too few problems to decide anything."
     return replace(findings, tables=[replace(table, notes=(*table.notes, note)) for table in findings.tables])
 
 
-def write_results(folder: Path, experiment: Experiment, evidence: Evidence, findings: Findings) -> None:
-    """results.md, cells.csv, verdicts.json and the figures."""
+def write_results(folder: Path, experiment: Experiment, results: Results, findings: Findings) -> None:
+    """Write results.md, cells.csv, verdicts.json and the figures."""
     claims = [claim.json(experiment.source) for claim in findings.claims]
     write_whole(folder / "results.md", markdown(experiment, findings))
     write_whole(folder / "verdicts.json", json.dumps(claims, ensure_ascii=False, indent=1))
-    if evidence.runs:
-        write_whole(folder / "cells.csv", formats.comma_separated(cells(evidence)))
+    if results.runs:
+        write_whole(folder / "cells.csv", formats.comma_separated(cells(results)))
     for name, image in findings.images("svg", "png").items():
         write_whole(folder / name, image)
 
 
-def cells(evidence: Evidence) -> list[dict[str, Any]]:
-    """Approximate runs are gathered apart, and their decoder's label says how they are approximate."""
-    recorded = (part for part in evidence.parts if part.name in evidence.runs)
+def cells(results: Results) -> list[dict[str, Any]]:
+    """Return the figures of every cell; the label of an approximate run says how it is approximate."""
+    recorded = (part for part in results.parts if part.name in results.runs)
     return [
         cell | {"decoder": " + ".join(filter(None, (cell["decoder"], approximation)))}
         for approximation, parts in grouped(recorded, attrgetter("approximate")).items()
-        for cell in cell_figures(gather(evidence.runs[part.name] for part in parts))
+        for cell in cell_figures(gather(results.runs[part.name] for part in parts))
     ]
 
 
@@ -172,13 +246,13 @@ def markdown(experiment: Experiment, findings: Findings) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(experiment: Experiment, evidence: Evidence, findings: Findings, out: Path) -> dict[str, Any]:
+def as_json(experiment: Experiment, results: Results, findings: Findings, out: Path) -> dict[str, Any]:
     return {
         "name": experiment.name,
         "source": experiment.source,
         "question": experiment.question,
         "out": str(out),
-        "cells": cells(evidence),
-        "measured": evidence.measured,
+        "cells": cells(results),
+        "measured": results.measured,
         "verdicts": [claim.json(experiment.source) for claim in findings.claims],
     }

@@ -1,6 +1,6 @@
-"""How well does each likelihood rank candidates on their way to a right answer above those that are not?
+"""How often does each likelihood rank candidates that lead to a right answer above those that do not?
 
-Not in the paper: it asks why pruning works where it does.
+This is not in the paper: it asks why pruning works where it does.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from unmask.core import decoder
 from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, pick, single_parts
-from unmask.experiments.results import Evidence, circumstances
-from unmask.experiments.runner import Runner
+from unmask.experiments.results import Results
+from unmask.experiments.run import Runner, describe_machine
 from unmask.experiments.setup import Setup
 from unmask.report.quality import Quality, qualities, quality_plot, quality_table, survival_table
 from unmask.report.statistics import FEWEST
@@ -33,9 +33,9 @@ def parts(setup: Setup) -> list[Part]:
 
 
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
-    """By benchmark, every candidate of every search, without its text."""
+    """Return every candidate of every search, without its text, by benchmark."""
     model = runner.placement.load(setup.model)
-    measured = circumstances(model, runner.placement)
+    measured = describe_machine(model, runner.placement)
     for part in parts(setup):
         benchmark = task.make(part.task, **runner.allowed(part.task))
         decoding = Decoding(decoder.make(part.methods[0].spec), part.lengths[0])
@@ -51,16 +51,16 @@ def _pack(candidate: Candidate) -> list[Any]:
     return [*place, candidate.kept, scores, candidate.right]
 
 
-def findings(evidence: Evidence) -> Findings:
+def findings(results: Results) -> Findings:
     tables, claims, plots = [], [], []
-    for benchmark in [name for name in evidence.measured if name in evidence.setup.tasks]:
-        packed = evidence.measured[benchmark]
+    for benchmark in [name for name in results.measured if name in results.setup.tasks]:
+        packed = results.measured[benchmark]
         drawn = [Candidate(*fields, text="", right=right, finished=None) for *fields, right in packed]
         measured = qualities(drawn)
-        tables.append(quality_table(measured, f"{evidence.title(benchmark)} · right above wrong, AUC"))
-        tables.append(survival_table(drawn, f"{evidence.title(benchmark)} · problems with a right answer, %"))
-        claims.append(_claim(evidence.shown(benchmark), measured))
-        title = f"{evidence.setup.model} · {evidence.setup.tasks[benchmark]}"
+        tables.append(quality_table(measured, f"{results.title(benchmark)} · right above wrong, AUC"))
+        tables.append(survival_table(drawn, f"{results.title(benchmark)} · problems with a right answer, %"))
+        claims.append(_claim(results.shown(benchmark), measured))
+        title = f"{results.setup.model} · {results.setup.tasks[benchmark]}"
         plots.append(quality_plot(measured, f"score-quality-{benchmark.lower()}", title))
     return Findings(tables, claims, plots)
 

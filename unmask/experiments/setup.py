@@ -1,11 +1,11 @@
-"""What an experiment runs with, by model: tasks, lengths, temperatures and sizes."""
+"""The setup of experiments for a model: tasks, lengths, temperatures and numbers of problems."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, check_at_least, nearest
 from unmask.models.load import check_name
 from unmask.tasks import Metric
 
@@ -16,7 +16,9 @@ QUICK, QUICK_BENCHMARKS = 1, ("Countdown", "MATH500", "Sudoku")  # problems per 
 
 @dataclass(frozen=True)
 class Setup:
-    model: str  # a name, folder or hub id
+    """Everything that experiments vary by model or by a user's option."""
+
+    model: str  # a name, a folder or a hub id
     tasks: Mapping[str, str]  # by the paper's benchmark, the task that is run for it
     axis: tuple[int, ...]  # lengths, where the length is varied
     tabled: tuple[int, ...] | None  # lengths of tables; None: each benchmark's own length
@@ -24,8 +26,8 @@ class Setup:
     temperature: float  # τ of the search
     vote_temperature: float  # τ of the samples of a vote
     passes: tuple[str, ...]  # benchmarks for pass@k
-    benchmarks: tuple[str, ...] = BENCHMARKS  # that are run
-    methods: tuple[str, ...] = ()  # table rows that are run; empty: all
+    benchmarks: tuple[str, ...] = BENCHMARKS  # benchmarks that are run
+    methods: tuple[str, ...] = ()  # rows of tables that are run; empty: all
     beams: int = 4  # K
     fixed_beams: int = 5  # K where the paper has 5: Tables 2 and S2
     most_beams: int = 16  # where an experiment varies K
@@ -36,8 +38,8 @@ class Setup:
     samples: int = 256  # draws for pass@k
     limit: int | None = None  # problems per benchmark; None: all
     few: int | None = None  # problems where each takes many draws or a search per position
-    repeats: int = 32  # problems that are timed; seeds of the case study at most
-    widest: int | None = None  # benchmarks where many methods are compared; None: all
+    repeats: int = 32  # problems that are timed, and the most seeds of the case study
+    widest: int | None = None  # number of benchmarks where many methods are compared; None: all
     metric: Metric = "ours"
     grid: bool = False  # also choose K and τ, on other problems than the tested ones
     tuning: Mapping[str, str] = field(default_factory=dict)  # by benchmark, the task on which they are chosen
@@ -48,15 +50,15 @@ class Setup:
         return self.tabled or (self.own[benchmark],)
 
     def at(self, benchmark: str, published: int) -> int:
-        """The length of an experiment that the paper ran at the published length."""
+        """Return the length of an experiment that the paper ran at the published length."""
         return self.own.get(benchmark, published)
 
     def chosen_for_many(self, *benchmarks: str) -> list[str]:
-        """Those on which many methods are compared."""
+        """Return the benchmarks on which many methods are compared."""
         return self.chosen(*benchmarks)[: self.widest]
 
     def chosen(self, *benchmarks: str) -> list[str]:
-        """Those that are run, one per task: two benchmarks may share a task."""
+        """Return the benchmarks that are run, one per task, since two benchmarks may share a task."""
         by_task: dict[str, str] = {}
         for benchmark in benchmarks:
             if benchmark in self.benchmarks and benchmark in self.tasks:
@@ -66,7 +68,7 @@ class Setup:
 
 GENERATED = {"GSM8K": "mini-gsm", "MATH500": "mini-math", "Countdown": "countdown", "HumanEval": "mini-code"}
 
-# τ of `tiny` was chosen on validation problems (docs/tiny.md); its answers fit into these lengths.
+# τ of `tiny` was chosen on validation problems (docs/models.md); its answers fit into these lengths.
 TINY = Setup(
     model="tiny",
     tasks=GENERATED | {"MBPP": "mini-code", "Sudoku": "sudoku"},
@@ -127,10 +129,10 @@ def setup_for(
     temperature: float | None = None,
     seeds: int | None = None,
 ) -> Setup:
-    """The embedded model has its own; every other model gets the paper's."""
+    """Return the setup of the embedded model, or the paper's for every other model, with the user's options."""
     check_name(model)
-    if lengths and min(lengths) < 1:
-        raise UnmaskError(f"length={min(lengths)} leaves nothing to write: give at least 1")
+    if lengths:
+        check_at_least(1, length=min(lengths))
     setup = replace(TINY, grid=grid) if model == TINY.model else replace(PUBLISHED, model=model, grid=grid)
     if beams is not None:
         setup = replace(setup, beams=beams, fixed_beams=beams, **_matched(beams))
@@ -149,20 +151,20 @@ def setup_for(
         setup = replace(setup, samples=samples)
     for wanted in benchmarks or ():
         if wanted not in BENCHMARKS:
-            raise UnmaskError(f"the paper has no benchmark {wanted!r}: {nearest(wanted, BENCHMARKS)}")
+            raise UnmaskError(f"unknown benchmark {wanted!r}: {nearest(wanted, BENCHMARKS)}")
     if benchmarks:
         setup = replace(setup, benchmarks=tuple(benchmarks), widest=None)
     return replace(setup, methods=tuple(methods or ()))
 
 
 def _matched(beams: int) -> dict[str, int]:
-    """The votes that cost about as many rows as a search: S·K + B·K² for S = 16·B steps; AR's paths cost twice."""
+    """Return the votes that cost about as much as a search, S·K + B·K² for S = 16·B steps; paths of AR cost twice."""
     paths = beams + beams**2 / 16
     return {"votes": max(1, int(paths + 0.5)), "ar_votes": max(1, int(paths / 2 + 0.5))}
 
 
 def _small(setup: Setup) -> Setup:
-    """Enough to see that everything works, too little for any conclusion; at a length where `tiny` can answer."""
+    """Return a setup that is large enough to see that everything works, at a length where `tiny` can answer."""
     length = 48 if setup.own else 32
     own, few = dict.fromkeys(BENCHMARKS, length), QUICK
     small = replace(setup, axis=(length,), tabled=None, own=own, limit=few, few=few, samples=8, repeats=2, seeds=(0,))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from unmask.experiments.experiment import Claim, Experiment, Findings, above_by_seed
 from unmask.experiments.methods import Method, Part, selected, single_parts
-from unmask.experiments.paper import paper
-from unmask.experiments.paper_tables import averages, benchmark_table, paired_table
-from unmask.experiments.results import Evidence
+from unmask.experiments.results import Results
 from unmask.experiments.setup import Setup
+from unmask.experiments.tables import averages, benchmark_table, paired_table, paper
 
 BENCHMARKS = ("GSM8K", "MATH500", "Countdown", "HumanEval")
 LENGTH = 256  # of the paper
@@ -24,33 +23,35 @@ def parts(setup: Setup) -> list[Part]:
     return single_parts(setup, BENCHMARKS, LENGTH, lambda _: selected(setup, methods))
 
 
-def findings(evidence: Evidence) -> Findings:
+def findings(results: Results) -> Findings:
     published = paper("table-2")
-    rows = {method.name: published[method.name] for method in evidence.methods}
+    rows = {method.name: published[method.name] for method in results.methods}
     tables = []
-    for benchmark in evidence.benchmarks:
+    for benchmark in results.benchmarks:
         place = published["benchmarks"].index(benchmark)
         column = {name: figures[place] for name, figures in rows.items()}
-        tables.append(benchmark_table(evidence, benchmark, {f"paper: L={published['length']}": column}))
+        tables.append(benchmark_table(results, benchmark, {f"paper: L={published['length']}": column}))
     means = {name: sum(figures) / len(figures) for name, figures in rows.items()}
-    tables += [averages(evidence, {f"paper: {published['model']}": means}), paired_table(evidence, "ots")]
+    tables += [averages(results, {f"paper: {published['model']}": means}), paired_table(results, "ots")]
     claims = [
-        above_by_seed(evidence, f"OTS is above {evidence.label(name).lower()} on average", "ots", name)
+        above_by_seed(results, f"OTS is above {results.label(name).lower()} on average", "ots", name)
         for name in ("order-search", "token-search")
     ]
-    return Findings(tables, [*claims, _cost(evidence)])
+    return Findings(tables, [*claims, _cost(results)])
 
 
-def _cost(evidence: Evidence) -> Claim:
-    """As the paper counts, K²·L for order search; the rows that were really asked for stand beside it."""
+def _cost(results: Results) -> Claim:
+    """Judge as the paper counts, K²·L for order search, and show the measured forward passes too."""
     text = "OTS takes about a third of the compute (paper: 740 of 2,304; by its own formula 840)"
-    ots, order = (evidence.mean_cost(name, "forward_passes") for name in ("ots", "order-search"))
+    ots, order = (results.mean_cost(name) for name in ("ots", "order-search"))
     if not (ots and order):
         return Claim(text, "not asked", "no records of both")
-    lengths = [length for group in evidence.groups.values() for length in group.lengths]
+    lengths = [length for group in results.groups.values() for length in group.lengths]
     full = BEAMS**2 * sum(lengths) / len(lengths)
-    figures = f"{ots:.0f} of K²·L = {full:.0f} rows per problem, {100 * ots / full:.0f} %; order search merges equal "
-    figures += f"canvases here and takes {order:.0f}, of which OTS is {100 * ots / order:.0f} %"
+    figures = (
+        f"{ots:.0f} of K²·L = {full:.0f} forward passes per problem, {100 * ots / full:.0f} %; order search merges "
+    )
+    figures += f"equal canvases here and takes {order:.0f}, of which OTS is {100 * ots / order:.0f} %"
     return Claim(text, "holds" if ots / full <= 0.4 else "does not hold", figures)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from unmask.experiments.experiment import Claim, Experiment, Findings
 from unmask.experiments.methods import Part, table_parts, ten
-from unmask.experiments.paper import published_columns
-from unmask.experiments.paper_tables import benchmark_table, length_plot, paired_picture, paired_table
-from unmask.experiments.results import Evidence
+from unmask.experiments.results import Results
 from unmask.experiments.setup import Setup
+from unmask.experiments.tables import benchmark_table, length_plot, paired_picture, paired_table, published_columns
 from unmask.report.statistics import FEWEST
 
 BENCHMARK = "Sudoku"
@@ -19,24 +18,24 @@ def parts(setup: Setup) -> list[Part]:
     return table_parts(setup, [BENCHMARK], [method for method in ten(setup) if method.name != "random"])
 
 
-def findings(evidence: Evidence) -> Findings:
-    published = published_columns("sudoku", evidence.setup.model, BENCHMARK)
+def findings(results: Results) -> Findings:
+    published = published_columns("sudoku", results.setup.model, BENCHMARK)
     tables = [
-        benchmark_table(evidence, BENCHMARK, published, "score"),
-        paired_table(evidence, "ots", "score"),
-        benchmark_table(evidence, BENCHMARK),
-        paired_table(evidence, "ots"),
+        benchmark_table(results, BENCHMARK, published, "score"),
+        paired_table(results, "ots", "score"),
+        benchmark_table(results, BENCHMARK),
+        paired_table(results, "ots"),
     ]
-    claims = [_claim(evidence)]
-    if len(evidence.groups[BENCHMARK].lengths) == 1:
-        return Findings(tables, claims, pictures=paired_picture(evidence, "ots", "score"))
+    claims = [_claim(results)]
+    if len(results.groups[BENCHMARK].lengths) == 1:
+        return Findings(tables, claims, pictures=paired_picture(results, "ots", "score"))
     axis = "blank cells right, %  (± standard error)"
-    return Findings(tables, claims, [length_plot(evidence, BENCHMARK, "score", y=axis, level=("chance", CHANCE))])
+    return Findings(tables, claims, [length_plot(results, BENCHMARK, "score", y=axis, level=("chance", CHANCE))])
 
 
-def _claim(evidence: Evidence) -> Claim:
+def _claim(results: Results) -> Claim:
     text = "No decoder fills cells better than chance (25 %)"
-    shares = {method.label: evidence.accuracy(BENCHMARK, method.name, "score") for method in evidence.methods}
+    shares = {method.label: results.accuracy(BENCHMARK, method.name, "score") for method in results.methods}
     known = {
         label: (100 * share.value, 100 * (share.error or 0))
         for label, share in shares.items()

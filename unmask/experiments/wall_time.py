@@ -1,7 +1,7 @@
 """How long does a search take compared with a single path and with a vote of the same cost?
 
-Problems are decoded one at a time, and all contenders take turns on each, so that whatever slows the machine slows all
-of them. The paper's vote drew one sample after the other; we also time it as one batch, which is how it would be used.
+Problems are decoded one at a time, and all methods take turns on each, so that other load slows all of them alike. The
+paper's vote drew one sample after the other; we also time it as one batch, which is how it would be used.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from unmask.core import decoder
 from unmask.experiments.experiment import Claim, Experiment, Findings, by_sign
 from unmask.experiments.methods import Method, Part
-from unmask.experiments.paper import paper
-from unmask.experiments.results import Evidence, circumstances, seconds_of
-from unmask.experiments.runner import Runner
+from unmask.experiments.results import Results
+from unmask.experiments.run import Runner, describe_machine, seconds_of
 from unmask.experiments.setup import Setup
+from unmask.experiments.tables import paper
 from unmask.models import Model
 from unmask.report.plots import Plot, Point
 from unmask.report.statistics import Estimate
@@ -33,7 +33,7 @@ from unmask.tasks import task
 BENCHMARK = "Countdown"
 BEAMS, VOTES = 4, 5
 PATH, APART, TOGETHER, SEARCH = "path", "vote-apart", "vote-together", "ots"
-Seconds = dict[str, dict[int, list[float]]]  # by contender and length, of each problem
+Seconds = dict[str, dict[int, list[float]]]  # by method and length, of each problem
 
 
 def parts(setup: Setup) -> list[Part]:
@@ -50,7 +50,7 @@ def parts(setup: Setup) -> list[Part]:
 
 
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
-    """Seconds per problem of each contender, by length; the first problem also serves as a warm-up."""
+    """Return the seconds per problem of each method, by length; the first problem also serves as a warm-up."""
     (part,) = parts(setup)
     model = runner.placement.load(setup.model)
     countdown = task.make(part.task)
@@ -64,43 +64,43 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
                 spent = seconds_of(partial(turn, prompt))
                 if number:
                     seconds[name].setdefault(str(length), []).append(spent)
-    return {"seconds": seconds, **circumstances(model, runner.placement)}
+    return {"seconds": seconds, **describe_machine(model, runner.placement)}
 
 
 def _turn(model: Model, method: Method, length: int) -> Callable[[EncodedPrompt], object]:
-    """A complete decoding run; it reads the texts at the end, so that a GPU has finished by then."""
+    """Return a function that decodes one prompt and reads the texts, so that a GPU has finished by then."""
     chosen: Any = decoder.make(method.spec)
     paths = [chosen.inner] * VOTES if method.name == APART else [chosen]
     many = [Generation(model, Decoding(path.resolved(length), length, seed)) for seed, path in enumerate(paths)]
     return lambda prompt: [generation.outputs([prompt]) for generation in many]
 
 
-def findings(evidence: Evidence) -> Findings:
+def findings(results: Results) -> Findings:
     seconds = {
-        name: {int(at): times for at, times in each.items()} for name, each in evidence.measured["seconds"].items()
+        name: {int(at): times for at, times in each.items()} for name, each in results.measured["seconds"].items()
     }
-    return Findings([_table(evidence, seconds)], _claims(seconds), [_plot(evidence, seconds)])
+    return Findings([_table(results, seconds)], _claims(seconds), [_plot(results, seconds)])
 
 
-def _table(evidence: Evidence, seconds: Seconds) -> Table:
-    published, here = paper("wall-time"), evidence.measured["machine"]
+def _table(results: Results, seconds: Seconds) -> Table:
+    published, here = paper("wall-time"), results.measured["machine"]
     head = ("method", *(f"L={at}" for at in seconds[PATH]), *(f"paper: {at}" for at in published["lengths"]))
     body = []
     for name, by_length in seconds.items():
         beside = [f"{value:.2f}" for value in published[name]] if name in published else [MISSING] * 4
-        body.append((evidence.label(name), *map(_spread, by_length.values()), *beside))
+        body.append((results.label(name), *map(_spread, by_length.values()), *beside))
     count = len(next(iter(seconds[PATH].values())))
-    note = f"Means over {count} problems, one at a time, contenders in turn, ± standard error; {here['name']}, "
+    note = f"Means over {count} problems, one at a time, methods in turn, ± standard error; {here['name']}, "
     note += f"torch {here['torch']}; threads: {here['threads']}."
-    return Table.of("timing", f"{evidence.title(BENCHMARK)} · seconds per problem", head, body, [note])
+    return Table.of("timing", f"{results.title(BENCHMARK)} · seconds per problem", head, body, [note])
 
 
-def _plot(evidence: Evidence, seconds: Seconds) -> Plot:
+def _plot(results: Results, seconds: Seconds) -> Plot:
     lines = tuple(
-        (evidence.label(name), tuple(_point(length, times) for length, times in by_length.items()))
+        (results.label(name), tuple(_point(length, times) for length, times in by_length.items()))
         for name, by_length in seconds.items()
     )
-    title = f"{evidence.setup.model} · {evidence.measured['machine']['name']}"
+    title = f"{results.setup.model} · {results.measured['machine']['name']}"
     axis = "seconds per problem  (mean ± standard error)"
     return Plot("wall-time", title, "length of the answer", lines, y=axis, zero=True, shares=False)
 
@@ -118,7 +118,7 @@ def _claims(seconds: Seconds) -> list[Claim]:
 
 
 def _at_most(text: str, bound: float, seconds: Seconds, before: str) -> Claim:
-    """By the problems of all lengths; not decided where the means of two lengths disagree."""
+    """Judge by the problems of all lengths; the claim is not decided where the means of two lengths disagree."""
     pairs = {at: list(zip(times, seconds[before][at], strict=True)) for at, times in seconds[SEARCH].items()}
     ratios = {at: fmean(seconds[SEARCH][at]) / fmean(seconds[before][at]) for at in pairs}
     every = [search <= bound * other for times in pairs.values() for search, other in times]

@@ -11,7 +11,7 @@ import torch
 
 from unmask.errors import UnmaskError, nearest
 from unmask.models import Model
-from unmask.models.checkpoints.fingerprint import checkpoint
+from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.policies.scoring import Scorer
 from unmask.runs.scoring import SCORER, make_scorer, scorer_spec
 from unmask.runs.settings import Decoding, Placement
@@ -45,7 +45,7 @@ class HarnessSettings:
         scoring = {"scorer": scorer_spec(self.scorer), "block": self.block}
         where = {key: value for key, value in vars(self.placement).items() if key in PLACEMENT - {"batch"}}
         known = {"unmask": __version__, "torch": torch.__version__, "model": self.name}
-        return known | {"checkpoint": checkpoint(self.name)} | decoding | scoring | where
+        return known | {"checkpoint": local_fingerprint(self.name)} | decoding | scoring | where
 
 
 def read_settings(name: Any, values: Mapping[str, Any]) -> HarnessSettings:

@@ -3,8 +3,7 @@
     out = generate(model, input_ids, steps=128, gen_length=128, block_length=32)
     out = diffusion_generate(model, input_ids, max_new_tokens=128, steps=128, alg="entropy")
 
-Greedy tokens are the published loops'; draws come from addressed noise, so `seed` decides them. See docs/from-llada.md
-and docs/from-dream.md.
+Greedy tokens are the published loops'; draws come from addressed noise, so `seed` decides them. See docs/migrating.md.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Models: families of checkpoints, registered models, and loading. Importing this room registers both."""
+"""Models: families of checkpoints, registered models, and loading. Importing this package registers both."""
 
 import unmask.models.families  # noqa: F401  registers them
-from unmask.models.load import default_block, default_length, load, load_folder
+from unmask.models.load import Tiny, defaults, load, load_folder
 from unmask.models.model import Loader, Messages, Model, Text, model
-from unmask.models.tiny import Tiny
 from unmask.models.toy import ToyChain, ToyJoint, ToyTransformer
 
 __all__ = [
@@ -15,8 +14,7 @@ __all__ = [
     "ToyChain",
     "ToyJoint",
     "ToyTransformer",
-    "default_block",
-    "default_length",
+    "defaults",
     "load",
     "load_folder",
     "model",

@@ -1,4 +1,4 @@
-"""Devices, dtypes and memory: checked before anything is loaded."""
+"""Devices, dtypes and memory, checked before anything is loaded."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import torch
 
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, check_known, nearest
 from unmask.models.network.transformer import Shape
 
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}  # bytes per weight
-WORKING = 4096  # positions computed at a time, as the estimate assumes
+WORKING = 4096  # positions computed at a time, for the estimate
 _PROBE = """
 import torch
 for dtype in (torch.bfloat16, torch.float16):
@@ -23,36 +23,36 @@ for dtype in (torch.bfloat16, torch.float16):
 
 
 def choose_dtype(dtype: str | torch.dtype | None, device: torch.device) -> torch.dtype:
-    """The given dtype, or by default float32 on a CPU and bfloat16 elsewhere."""
+    """Return the given dtype, by default float32 on a CPU and bfloat16 elsewhere; refuse one that the CPU lacks."""
     if dtype is None:
         return torch.float32 if device.type == "cpu" else torch.bfloat16
     name = str(stored_dtype(dtype)).removeprefix("torch.")
     if device.type == "cpu" and DTYPES[name] == 2 and not half_works():
-        raise UnmaskError(f"this CPU cannot compute in {name} (a trial in another process died): use dtype='float32'")
+        raise UnmaskError(f"this CPU cannot compute in {name} (a test process was killed): use dtype='float32'")
     return getattr(torch, name)
 
 
 def stored_dtype(dtype: str | torch.dtype) -> torch.dtype:
-    """A dtype that weights can have, whether or not this machine can compute in it."""
+    """Return a dtype that weights can have, whether or not this machine can compute in it."""
     name = dtype if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise UnmaskError(f"dtype {name!r} is not supported: {nearest(name, DTYPES)}")
+    check_known(DTYPES, dtype=name)
     return getattr(torch, name)
 
 
 def named_device(device: str | torch.device) -> torch.device:
-    """The device that a name means, whether or not this machine has it."""
+    """Return the device of a name, whether or not this machine has it."""
     try:
         chosen = torch.device(device)
     except RuntimeError:
         instead = "did you mean 'cuda'?" if device == "gpu" else nearest(str(device), ("cpu", "cuda", "mps"))
         raise UnmaskError(f"unknown device {str(device)!r}: {instead}") from None
     if chosen.type == "meta":
-        raise UnmaskError("unknown device 'meta': it holds no numbers; known: cpu, cuda, mps")
+        raise UnmaskError("device 'meta' is not supported: it holds no numbers; use cpu, cuda or mps")
     return chosen
 
 
 def choose_device(device: str | torch.device) -> torch.device:
+    """Return the device of a name; refuse one that this machine does not have."""
     chosen = named_device(device)
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise UnmaskError(f"device {str(device)!r} is not available: torch sees no GPU; use device='cpu'")
@@ -66,7 +66,7 @@ def choose_device(device: str | torch.device) -> torch.device:
 
 @cache
 def half_works() -> bool:
-    """Tried in another process: some virtual CPUs announce instructions they lack, and using them kills the process."""
+    """Test 16-bit arithmetic in a child process: some virtual CPUs announce instructions that kill it."""
     trial = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, timeout=120, check=False)
     return trial.returncode == 0
 
@@ -76,7 +76,7 @@ def weights_bytes(shape: Shape, dtype: str) -> int:
 
 
 def needed(shape: Shape, dtype: str) -> int:
-    """Weights, the hidden states of `WORKING` positions, and one chunk of logits."""
+    """Estimate the bytes of the weights, the hidden states of `WORKING` positions, and one chunk of logits."""
     hidden = shape.hidden
     if shape.experts is not None:
         hidden = max(hidden, shape.experts.chosen * (shape.experts.hidden + shape.width) + shape.experts.shared)
@@ -86,7 +86,7 @@ def needed(shape: Shape, dtype: str) -> int:
 
 
 def free(device: torch.device) -> int | None:
-    """Bytes that can still be allocated; None where unknown."""
+    """Return the bytes that can still be allocated; None where unknown."""
     if device.type == "cuda":
         held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + held
@@ -94,7 +94,7 @@ def free(device: torch.device) -> int | None:
 
 
 def proc_bytes(file: str, key: str) -> int | None:
-    """An entry of a table under /proc; None where it is missing."""
+    """Return an entry of a table under /proc; None where it is missing."""
     try:
         lines = Path("/proc", file).read_text().splitlines()
     except OSError:
@@ -117,6 +117,7 @@ def _host() -> int | None:
 
 
 def check_fits(name: str, shape: Shape, dtype: torch.dtype, device: torch.device) -> None:
+    """Refuse a model that needs more memory than the device has, and name what would fit."""
     precision = str(dtype).removeprefix("torch.")
     available, wanted = free(device), needed(shape, precision)
     if available is None or wanted <= available:
@@ -130,7 +131,7 @@ def check_fits(name: str, shape: Shape, dtype: torch.dtype, device: torch.device
 
 
 def _alternatives(shape: Shape, precision: str, device: torch.device) -> list[str]:
-    """What would fit on this machine: per device, the narrowest dtype that does."""
+    """Return what would fit on this machine: for each device, the first dtype that does."""
     gpus = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
     fitting = []
     for other in dict.fromkeys([device, *gpus, torch.device("cpu")]):

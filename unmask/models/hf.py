@@ -1,4 +1,4 @@
-"""Any loaded module that returns `.logits` for token ids, such as a masked language model of `transformers`."""
+"""Models from any loaded module that returns `.logits` for token ids, such as those of `transformers`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch import Tensor
 from unmask.core import Beliefs, CacheView, Canvas
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError, keywords_checked
-from unmask.models.checkpoints.tokenizer import Subwords, flat_ids
+from unmask.models.checkpoints.tokenizer import Subwords, chat_text, flat_ids
 from unmask.models.model import Messages, Model, Text
 
-CHUNK = 2**28  # logits a module may make at a time: it makes those of every position, asked or not
-UNKNOWN = 2**20  # positions, where neither the caller nor the config gives a limit
-PROBE = 8  # positions of the trial that tells a causal module
+CHUNK = 2**28  # logits that a module may compute at a time: it computes those of every position
+UNKNOWN = 2**20  # context where neither the caller nor the config sets one
+PROBE = 8  # positions of the test for causal modules
 
 
 @keywords_checked
@@ -33,16 +33,16 @@ def wrap(
     length: int = 128,
     name: str | None = None,
 ) -> Model:
-    """A model from a module that is already loaded, and its tokenizer (of `transformers` or `tokenizers`, or a `Text`).
+    """Return a model from a loaded module and its tokenizer (of `transformers` or `tokenizers`, or a `Text`).
 
     `module(ids).logits` must be about the token at the same position, or with `shifted` about the next one. Rows are
-    given to it by their length and without padding, so it needs no attention mask. Arguments left out are read from the
-    tokenizer and from `module.config`.
+    passed by length and without padding, so no attention mask is needed. Arguments left out are read from the tokenizer
+    and from `module.config`.
     """
     settings = getattr(module, "config", None)
     mask_id = _first(mask_id, _get(tokenizer, "mask_token_id"), _get(settings, "mask_token_id"))
     if mask_id is None:
-        raise UnmaskError("the tokenizer has no mask token: give its id, as in wrap(module, tokenizer, mask_id=126336)")
+        raise UnmaskError("the tokenizer has no mask token: pass its id, as in wrap(module, tokenizer, mask_id=126336)")
     if isinstance(module, torch.nn.Module):
         module.eval()
     limit = context or _get(settings, "max_sequence_length") or _get(settings, "max_position_embeddings") or UNKNOWN
@@ -59,7 +59,7 @@ def wrap(
 
 
 class LoadedModule:
-    """A denoiser around a module that is only called, never looked into."""
+    """A denoiser around a module of which only the logits are used."""
 
     refresh = block_size = None
 
@@ -71,18 +71,20 @@ class LoadedModule:
         self.vocab = sample.shape[-1]
         self.dtype = torch.float64 if sample.dtype == torch.float64 else torch.float32
         if not 0 <= mask_id < self.vocab:
-            raise UnmaskError(f"mask_id={mask_id} is not in the module's vocabulary: it takes 0 to {self.vocab - 1}")
+            raise UnmaskError(f"mask_id must be in the module's vocabulary, 0 to {self.vocab - 1}, got {mask_id}")
 
     def logits(self, tokens: Tensor) -> Tensor:
         try:
             with torch.inference_mode():
                 output = self.module(tokens)
         except IndexError:
-            raise UnmaskError(f"the module does not take mask_id={self.mask_id}: its embedding is smaller") from None
+            raise UnmaskError(
+                f"mask_id must be in the module's embedding, which is smaller, got {self.mask_id}"
+            ) from None
         logits = getattr(output, "logits", None)
         if not isinstance(logits, Tensor) or logits.shape[:2] != tokens.shape:
             raise UnmaskError(
-                f"{type(self.module).__name__} gives no .logits of shape (row, position, vocabulary): "
+                f"{type(self.module).__name__} returns no .logits of shape (row, position, vocabulary): "
                 "load it with its language-model head"
             )
         return logits
@@ -106,20 +108,22 @@ class LoadedModule:
 
 
 def _refuse_causal(network: LoadedModule, settings: Any) -> None:
-    """A later token must be able to change what is believed about an earlier position."""
+    """Refuse a module in which no later token changes the logits of an earlier position."""
     tokens = torch.arange(PROBE, device=network.device)[None] % network.vocab
     tokens[:, 1::3] = network.mask_id
     changed = tokens.clone()
     changed[:, -1] = (tokens[:, -1] + network.vocab // 2) % network.vocab
     before, after = (network.logits(row)[:, :-1].float() for row in (tokens, changed))
     if before.isnan().any() or after.isnan().any():
-        raise UnmaskError(f"{type(network.module).__name__} gives logits that are not numbers: check weights and dtype")
+        raise UnmaskError(
+            f"{type(network.module).__name__} returns logits that are not numbers: check weights and dtype"
+        )
     if (before - after).abs().max() > 1e-4 * before.abs().max():
         return
-    hint = " (its config says is_decoder)" if _get(settings, "is_decoder") else ""
+    hint = " (its config sets is_decoder)" if _get(settings, "is_decoder") else ""
     raise UnmaskError(
-        f"{type(network.module).__name__} is causal{hint}: no later token changes what it says of an earlier one, "
-        "so it cannot fill masks; give a masked language model"
+        f"{type(network.module).__name__} is causal{hint}: no later token changes the logits of an earlier position, "
+        "so it cannot fill masks; pass a masked language model"
     )
 
 
@@ -140,15 +144,14 @@ class LoadedTokenizer:
         return bool(getattr(self.tokenizer, "chat_template", None))
 
     def chat(self, messages: Messages) -> str:
-        if not self.templated:
-            return "\n\n".join(message["content"] for message in messages)
-        opened = messages[-1]["content"] if messages[-1]["role"] == "assistant" else None
-        closed = list(messages) if opened is None else list(messages[:-1])
-        shown = self.tokenizer.apply_chat_template(closed, tokenize=False, add_generation_prompt=True)
-        return shown + (opened or "")
+        return chat_text(messages, self._render if self.templated else None)
+
+    def _render(self, messages: list[dict[str, str]]) -> str:
+        return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
 
 
 def _text(tokenizer: Any) -> Text:
+    """Return the tokenizer as a `Text`."""
     if isinstance(tokenizer, Tokenizer):
         return Subwords(tokenizer)
     if hasattr(tokenizer, "chat"):

@@ -23,12 +23,14 @@ class Text(Protocol):
     def decode(self, ids: Sequence[int]) -> str: ...
 
     def chat(self, messages: Messages) -> str:
-        """Messages in the model's chat template; a trailing assistant message is left open to be continued."""
+        """Render messages with the model's chat template; a last assistant message is left open to be continued."""
         ...
 
 
 @dataclass(frozen=True)
 class Model:
+    """A denoiser with its tokenizer and defaults, as `load` returns it."""
+
     name: str
     denoiser: Denoiser = field(repr=False)
     text: Text = field(repr=False)

@@ -1,14 +1,14 @@
-"""Small models whose every belief can be checked by hand; they serve documentation and tests.
+"""Small models for documentation and tests, whose probabilities can be checked by hand.
 
-`toy-joint` is a table of all sequences, `toy-chain` a Markov chain: both answer any mask pattern exactly.
+`toy-joint` is a table of all sequences, `toy-chain` a Markov chain: both have exact conditionals for any mask pattern.
 `toy-transformer` is the real network with random weights.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import string
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from unmask.core import Beliefs, CacheView, Canvas, Denoiser
 from unmask.core.shapes import Columns, Float
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_between
 from unmask.models.model import Messages, Model, model
 from unmask.models.network.network import Network
 from unmask.models.network.transformer import Shape, Transformer
@@ -32,7 +32,7 @@ LARGEST_SIZES = {"width": 4096, "layers": 256, "heads": 256, "context": 2**20}
 class Letters:
     """Text of single characters: letters, then `.` (the end of an answer), then `_` (the mask)."""
 
-    count: int  # tokens, the mask apart
+    count: int  # tokens without the mask
 
     @property
     def alphabet(self) -> str:
@@ -52,7 +52,7 @@ class Letters:
 
 
 class Exact(ABC):
-    """A denoiser with known conditionals: subclasses give p(token at each column | visible tokens)."""
+    """A denoiser with known conditionals: subclasses compute p(token at each column | visible tokens)."""
 
     dtype = torch.float64
     refresh = block_size = None
@@ -79,7 +79,7 @@ class Exact(ABC):
 
 
 class Joint(Exact):
-    """Every sequence of a length has its own random probability."""
+    """A joint distribution in which every sequence of a length has its own random probability."""
 
     def __init__(self, letters: int, seed: int, sharpness: float, device: torch.device):
         context = max(n for n in range(1, 21) if letters**n <= LARGEST)
@@ -108,7 +108,7 @@ class Joint(Exact):
 
 
 class Chain(Exact):
-    """A Markov chain: conditionals by messages from the left and from the right, at any length."""
+    """A Markov chain: conditionals at any length by messages from the left and from the right."""
 
     def __init__(self, letters: int, seed: int, sharpness: float, context: int, device: torch.device):
         super().__init__(letters, context, seed, device)
@@ -124,7 +124,9 @@ class Chain(Exact):
         for i in range(1, len(seen)):
             ahead[i] = seen[i] * ((ahead[i - 1] / ahead[i - 1].sum()) @ self.move)
         for i in reversed(range(len(seen) - 1)):
-            known = seen[i + 1] * back[i + 1]  # exactly one-hot at a visible token: what follows it has no influence
+            known = (
+                seen[i + 1] * back[i + 1]
+            )  # exactly one-hot at a visible token, so that nothing after it has an influence
             message = self.move @ (known / known.sum())
             back[i] = message / message.sum()
         both = ahead * back
@@ -134,23 +136,19 @@ class Chain(Exact):
 class Toy(ABC):
     """A model over `letters` tokens; subclasses build its denoiser."""
 
-    letters: int  # tokens
-    seed: int  # of the random numbers it is made of
+    letters: int  # number of tokens
+    seed: int  # seed of its random numbers
     sharpness: float  # spread of the log-probabilities
 
     @abstractmethod
     def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser: ...
 
     def load(self, device: torch.device, dtype: torch.dtype | None) -> Model:
-        if not 2 <= self.letters <= 62:
-            raise UnmaskError(f"letters={self.letters} does not work: choose 2 to 62")
+        check_between(2, 62, letters=self.letters)
         for name, most in LARGEST_SIZES.items():
-            if not 1 <= getattr(self, name, 1) <= most:
-                raise UnmaskError(f"{name}={getattr(self, name)} does not work: choose 1 to {most}")
-        if not 0 <= self.sharpness < math.inf:
-            raise UnmaskError(f"sharpness={self.sharpness} does not work: choose 0 or more")
-        if abs(self.seed) >= 2**32:
-            raise UnmaskError(f"seed={self.seed} does not work: choose one below {2**32}")
+            check_between(1, most, **{name: getattr(self, name, 1)})
+        check_between(0, sys.float_info.max, sharpness=self.sharpness)
+        check_between(1 - 2**32, 2**32 - 1, seed=self.seed)
         text, eos = Letters(self.letters), frozenset({self.letters - 1})
         return Model(model.name(self), self.denoiser(device, dtype), text, eos, default_length=8)
 
@@ -158,7 +156,7 @@ class Toy(ABC):
 @model("toy-joint")
 @dataclass(frozen=True)
 class ToyJoint(Toy):
-    """A random table of all sequences: answers any mask pattern exactly, for a dozen positions."""
+    """A random table of all sequences: exact conditionals for any mask pattern, for a dozen positions."""
 
     letters: int = 4
     seed: int = 0
@@ -172,7 +170,7 @@ class ToyJoint(Toy):
 @model("toy-chain")
 @dataclass(frozen=True)
 class ToyChain(Toy):
-    """A random Markov chain: answers any mask pattern exactly, at any length."""
+    """A random Markov chain: exact conditionals for any mask pattern, at any length."""
 
     letters: int = 8
     seed: int = 0
@@ -190,16 +188,16 @@ class ToyTransformer(Toy):
     """The real network with random weights."""
 
     letters: int = 32
-    width: int = 32  # of the hidden states
-    layers: int = 2  # of the transformer
-    heads: int = 4  # of each layer
+    width: int = 32  # size of a hidden state
+    layers: int = 2
+    heads: int = 4  # attention heads per layer
     context: int = 1024  # positions at most
     sharpness: float = 2.0  # spread of the logits
     seed: int = 0
 
     def denoiser(self, device: torch.device, dtype: torch.dtype | None) -> Denoiser:
         if self.width // self.heads % 2 or self.width < self.heads:
-            raise UnmaskError(f"width={self.width} does not work with heads={self.heads}: choose an even multiple")
+            raise UnmaskError(f"width must be an even multiple of heads={self.heads}, got {self.width}")
         shape = Shape(
             self.width, self.layers, self.heads, hidden=2 * self.width, vocab=self.letters + 1, context=self.context
         )

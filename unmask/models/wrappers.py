@@ -1,10 +1,4 @@
-"""Classifier-free guidance (LLaDA's `cfg_scale`): each row is also asked with everything that was given masked. Keeping tokens back: never written (`Suppressed`), or written last (`Late`). Both act before a token is drawn.
-
-The published loop edits its logits after the draw, which at a temperature above 0 changes nothing. Early end: once a row's answer has ended, what follows is end-of-text, and the network is not asked about it.
-
-After end-of-text this is approximate, because the published loop goes on denoising there. After a stop string it is
-exact for a single path, whose text is cut there anyway. It is decided row by row, so it does not depend on the batch,
-and it works under any decoder: ended rows are answered here, and cost nothing."""
+"""Wrappers of a denoiser: classifier-free guidance, suppressed and late tokens, and an early end of finished rows."""
 
 from __future__ import annotations
 
@@ -22,7 +16,10 @@ from unmask.models.model import Model
 
 
 class Guided(Wrapper):
-    """Logits un + (scale + 1)(cond − un), for twice the rows."""
+    """Classifier-free guidance (LLaDA's `cfg_scale`): logits un + (scale + 1)(cond − un), for twice the rows.
+
+    The unconditional row has everything that was given masked.
+    """
 
     def __init__(self, inner: Denoiser, given: Bool[Tensor, "problem pos"], scale: float):
         super().__init__(inner)
@@ -35,20 +32,20 @@ class Guided(Wrapper):
         def read(places: Tensor) -> Tensor:
             cond, uncond = both.read(places), both.read(places + half)
             guided = uncond + (self.scale + 1) * (cond - uncond)
-            # Where either is -inf, the difference says nothing.
+            # Where either is -inf, the difference is meaningless.
             return torch.where(cond.isneginf() | uncond.isneginf(), cond, guided)
 
         return replace(both, read=read, shape=(len(canvas), at.shape[1]), computed=None)
 
     def _doubled(self, canvas: Canvas) -> Canvas:
-        """Every row as it is, then every row with what was given masked."""
+        """Return every row as it is, then every row with what was given masked."""
         rows = torch.arange(len(canvas), device=canvas.tokens.device)
         both = canvas.rows(torch.cat([rows, rows]))
         hidden = torch.cat([torch.zeros_like(canvas.real), self.given[canvas.problem]])
         return replace(both, tokens=both.tokens.masked_fill(hidden, self.mask_id))
 
     def _both(self, cache: CacheView) -> CacheView:
-        """Place i as places 2i and 2i + 1."""
+        """Return a view in which entry i becomes the entries 2i and 2i + 1."""
         entries = torch.cat([2 * cache.entries, 2 * cache.entries + 1])
         rows = torch.arange(len(cache.snapshot), device=entries.device)
         snapshot = self._doubled(cache.snapshot).rows(torch.stack([rows, rows + len(rows)], dim=1).flatten())
@@ -57,7 +54,11 @@ class Guided(Wrapper):
 
 
 class Suppressed(Wrapper):
-    """The tokens have probability 0 wherever they are asked about."""
+    """Tokens with probability 0 everywhere.
+
+    They are removed before a token is drawn. The published loop edits its logits after the draw, which at a temperature
+    above 0 changes nothing. The same holds for `Late`.
+    """
 
     def __init__(self, inner: Denoiser, tokens: Iterable[int]):
         super().__init__(inner)
@@ -68,13 +69,14 @@ class Suppressed(Wrapper):
 
 
 def without(beliefs: Beliefs, tokens: Tensor) -> Beliefs:
+    """Return beliefs in which the tokens have probability 0."""
     return replace(beliefs, read=lambda places: beliefs.read(places).index_fill(1, tokens, -torch.inf))
 
 
 class Late(Wrapper):
-    """The tokens may be drawn, but rank below all others: LLaDA's `confidence_eos_eot_inf`, as it is documented.
+    """Tokens that may be drawn but rank below all others: LLaDA's `confidence_eos_eot_inf`, as it is documented.
 
-    Ranks are read from log p, so a written late token leaves −inf in its row's score.
+    Ranks are read from log p, so writing a late token makes its row's score −inf.
     """
 
     def __init__(self, inner: Denoiser, tokens: Iterable[int]):
@@ -87,7 +89,7 @@ class Late(Wrapper):
 
 @dataclass(frozen=True, kw_only=True)
 class _LateBeliefs(Beliefs):
-    late: Tensor
+    late: Tensor  # token ids
 
     @cached_property
     def best(self) -> tuple[AtTokens, AtFloat]:
@@ -99,7 +101,7 @@ class _LateBeliefs(Beliefs):
         return token, torch.stack([self._ranked(draw) for draw in token.unbind(2)], dim=2)
 
     def _ranked(self, token: AtTokens) -> AtFloat:
-        """log p once the late tokens are out of the question: −inf for themselves."""
+        """Return log p among the other tokens, and −inf for late ones."""
         return without(self, self.late).logp(token)
 
 
@@ -107,6 +109,13 @@ Ended = Callable[[Canvas], Bool[Tensor, " row"]]
 
 
 class EarlyEnd(Wrapper):
+    """Rows whose answer has ended get end-of-text everywhere else, at no cost: the network is not called for them.
+
+    After end-of-text this is approximate, because the published loop continues to denoise there. After a stop string it
+    is exact for a single path, whose text is cut there anyway. It is decided row by row, so it does not depend on the
+    batch, and it works under any decoder.
+    """
+
     def __init__(self, inner: Denoiser, eos: Iterable[int], ended: Ended | None = None):
         super().__init__(inner)
         self.eos = torch.tensor(sorted(eos), device=inner.device)
@@ -123,14 +132,14 @@ class EarlyEnd(Wrapper):
         return beliefs.among(live, len(canvas), int(self.eos[0]), self.dtype)
 
     def _after_eos(self, canvas: Canvas) -> Bool[Tensor, " row"]:
-        """Rows whose answer holds an end-of-text token with no mask before it."""
+        """Return the rows whose answer has an end-of-text token with no mask before it."""
         answer = canvas.tokens[:, canvas.start :]
         masks = canvas.masked.cumsum(1)[:, canvas.start :]
         return (torch.isin(answer, self.eos) & (masks == 0)).any(1)
 
 
 def after_stop(model: Model, stop: Sequence[str]) -> Ended:
-    """Rows whose answer holds a stop string with no mask before it: the text will be cut there, whatever follows."""
+    """Return a test for rows whose answer has a stop string with no mask before it: the text will be cut there."""
 
     def ended(canvas: Canvas) -> Bool[Tensor, " row"]:
         unfilled = canvas.masked[:, : canvas.start].any(1).tolist()
@@ -142,13 +151,13 @@ def after_stop(model: Model, stop: Sequence[str]) -> Ended:
 
 
 def _written(model: Model, ids: Sequence[int]) -> str:
-    """The whole characters before the first mask and the first end-of-text."""
+    """Return the whole characters before the first mask and the first end-of-text."""
     last = {model.denoiser.mask_id, *model.eos}
     end = next((place for place, token in enumerate(ids) if token in last), len(ids))
     return model.text.decode(list(ids[:end])).rstrip(HALF)
 
 
 def _is_cut(text: str, stop: Sequence[str]) -> bool:
-    """Whether it is known where the text is cut: no stop string that began earlier may still be completed."""
+    """Return whether it is certain where the text is cut: no stop string that began earlier may still be completed."""
     place = min((place for word in stop if (place := text.find(word)) >= 0), default=None)
     return place is not None and not any(word.startswith(text[at:]) for at in range(place) for word in stop)

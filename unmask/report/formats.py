@@ -1,4 +1,4 @@
-"""Tables in three formats: terminal, Markdown, CSV. The HTML page has its own module. Tables for a paper: LaTeX with the package booktabs, one `table` per table."""
+"""Tables for a terminal, as Markdown, as LaTeX with the package booktabs, and the figures of cells as CSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich import box
@@ -15,16 +15,17 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from unmask.ascii_output import spell
+from unmask.environment import as_printed
 from unmask.report.gather import visible
 from unmask.report.tables import BEST, MISSING, SECOND, Table, TableCell
 
-_STYLES = {BEST: "bold", SECOND: "underline"}
-NAME = 24  # columns that a row's name has at least, if it needs them
+NAME_WIDTH = 24  # smallest width of the first column, in characters, if its names are that long
+STYLES = {BEST: "bold", SECOND: "underline"}
+Legend = Sequence[tuple[str, str]]  # labels of decoders and their full specs
 
 
 def terminal(tables: Sequence[Table]) -> None:
-    """At the terminal's own width; into a pipe or a file, as wide as the tables."""
+    """Print tables at the width of the terminal, or as wide as they are into a pipe or a file."""
     console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 400)
     for table in tables:
         console.print(Text(_shown(table.title), "bold"))
@@ -35,12 +36,10 @@ def terminal(tables: Sequence[Table]) -> None:
 
 
 def _fits(console: Console, table: Table) -> bool:
-    """Whether a row leaves its name a readable width."""
-    columns = [
-        [_shown(head), *(_shown(row[place].text) for row in table.rows)] for place, head in enumerate(table.head)
-    ]
-    widths = [max(map(cell_len, column)) for column in columns]
-    return min(widths[0], NAME) + sum(widths[1:]) + 3 * len(widths[1:]) <= console.width
+    """Return whether the columns leave a readable width for the names of the rows."""
+    columns = zip(table.head, *([cell.text for cell in row] for row in table.rows), strict=True)
+    first, *others = (max(cell_len(_shown(text)) for text in column) for column in columns)
+    return min(first, NAME_WIDTH) + sum(others) + 3 * len(others) <= console.width
 
 
 def _print_rows(console: Console, table: Table) -> None:
@@ -48,17 +47,17 @@ def _print_rows(console: Console, table: Table) -> None:
     for place, name in enumerate(table.head):
         shown.add_column(Text(_shown(name)), justify="right" if place else "left", no_wrap=place > 0)
     for row in table.rows:
-        shown.add_row(*(Text(_shown(cell.text), _STYLES.get(cell.rank, "")) for cell in row))
+        shown.add_row(*(Text(_shown(cell.text), STYLES.get(cell.rank, "")) for cell in row))
     console.print(shown)
 
 
 def _print_stacked(console: Console, table: Table) -> None:
-    """Each row below its name, for a terminal too narrow for columns."""
+    """Print each row below its name, for a terminal that is too narrow for columns."""
     for row in table.rows:
         console.print(Text(_shown(row[0].text)))
         line = Text("  ")
         for head, cell in zip(table.head[1:], row[1:], strict=True):
-            part = Text.assemble((f"{_shown(head)} ", "dim"), (_shown(cell.text), _STYLES.get(cell.rank, "")), "  ")
+            part = Text.assemble((f"{_shown(head)} ", "dim"), (_shown(cell.text), STYLES.get(cell.rank, "")), "  ")
             if cell.text == MISSING:
                 continue
             if line.cell_len + part.cell_len - 2 > console.width and line.plain.strip():
@@ -69,10 +68,10 @@ def _print_stacked(console: Console, table: Table) -> None:
 
 
 def _shown(text: str) -> str:
-    return spell(visible(text))
+    return as_printed(visible(text))
 
 
-def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
+def markdown(tables: Sequence[Table], legend: Legend) -> str:
     parts = [
         "# Report",
         "Accuracy ± standard error over problems, or a 95 % interval where they all agree; **best**, <u>second</u>.",
@@ -85,44 +84,46 @@ def markdown(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
 
 
 def table_markdown(table: Table) -> list[str]:
-    """The table and its notes, each a paragraph."""
-    head = "| " + " | ".join(map(escape, table.head)) + " |"
-    rule = "|" + "|".join(["---"] + ["---:"] * (len(table.head) - 1)) + "|"
-    body = ["| " + " | ".join(map(_marked, row)) + " |" for row in table.rows]
+    """Return the table and its notes, each a paragraph."""
+    marks = {BEST: "**{}**", SECOND: "<u>{}</u>"}
+    rows = [list(map(escape, table.head)), *(_marked(row, escape, marks) for row in table.rows)]
+    head, *body = [f"| {' | '.join(row)} |" for row in rows]
+    rule = f"|---{'|---:' * (len(table.head) - 1)}|"
     return ["\n".join([head, rule, *body]), *map(escape, table.notes)]
 
 
-def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
-    """One line per cell, figures unrounded; columns for pass@k and the comparison where there are any."""
-    ks = sorted({int(k) for cell in cells for k in cell["pass"]})
-    against = (
-        ("n", "difference", "low", "high", "better", "worse", "p", "p_corrected")
-        if any(c["against"] for c in cells)
-        else ()
-    )
-    plain = [key for key in cells[0] if key not in ("pass", "against")]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*plain, *(f"pass@{k}" for k in ks), *(f"against_{word}" for word in against)])
-    for cell in cells:
-        figures = [cell[word] for word in plain]
-        figures += [cell["pass"].get(str(k)) for k in ks]
-        figures += [(cell["against"] or {}).get(word) for word in against]
-        writer.writerow(["" if value is None else value for value in figures])
-    return text.getvalue()
-
-
-def _marked(cell: TableCell) -> str:
-    text = escape(cell.text)
-    return f"**{text}**" if cell.rank == BEST else f"<u>{text}</u>" if cell.rank == SECOND else text
+def _marked(row: Sequence[TableCell], escaped: Callable[[str], str], marks: dict[int, str]) -> list[str]:
+    """Escape the texts of a row, and mark the best and the second."""
+    return [marks.get(cell.rank, "{}").format(escaped(cell.text)) for cell in row]
 
 
 def escape(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", visible(text))
 
 
+def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
+    """Return one line per cell with unrounded figures, and columns for pass@k and the comparison if there are any."""
+    flat = [
+        {name: value for name, value in cell.items() if name not in ("pass", "against")}
+        | {f"pass@{k}": value for k, value in cell["pass"].items()}
+        | {f"against_{name}": value for name, value in (cell["against"] or {}).items() if name in AGAINST}
+        for cell in cells
+    ]
+    known = {name for row in flat for name in row}
+    shares = sorted((name for name in known if name.startswith("pass@")), key=lambda name: int(name[5:]))
+    plain = [name for name in flat[0] if not name.startswith(("pass@", "against_"))]
+    against = [f"against_{name}" for name in AGAINST if f"against_{name}" in known]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*plain, *shares, *against], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return text.getvalue()
+
+
+AGAINST = ("n", "difference", "low", "high", "better", "worse", "p", "p_corrected")  # of a comparison
 HEAD = "% Written by `unmask report --latex`. Needs \\usepackage{booktabs}. Bold: best, underlined: second.\n"
-_SIGNS = {
+FORMULAS = "≤≥±·×→Δα÷✓✗τ", ["le", "ge", "pm", "cdot", "times", "to", "Delta", "alpha", "div", "surd", "times", "tau"]
+SIGNS = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -130,29 +131,18 @@ _SIGNS = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': "''",
-    "±": r"$\pm$",
-    "·": r"$\cdot$",
-    "×": r"$\times$",
-    "−": "$-$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "→": r"$\to$",
-    "Δ": r"$\Delta$",
-    "α": r"$\alpha$",
-    "÷": r"$\div$",
-    "✓": r"$\surd$",
-    "✗": r"$\times$",
     "“": "``",
     "”": "''",
-    "τ": r"$\tau$",
     "–": "--",
     "…": r"\dots{}",
+    "−": "$-$",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{sign: f"$\\{name}$" for sign, name in zip(*FORMULAS, strict=True)},
 }
-_SIGN = re.compile("|".join(map(re.escape, _SIGNS)))
+SIGN = re.compile("|".join(map(re.escape, SIGNS)))
 
 
-def latex(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
+def latex(tables: Sequence[Table], legend: Legend) -> str:
     parts = [HEAD, *map(table_latex, tables)]
     if legend:
         lines = [f"% {label}: {full}" for label, full in legend]
@@ -161,32 +151,22 @@ def latex(tables: Sequence[Table], legend: Sequence[tuple[str, str]]) -> str:
 
 
 def table_latex(table: Table) -> str:
-    columns = "l" + "r" * (len(table.head) - 1)
-    body = [" & ".join(map(_marked_latex, row)) + r" \\" for row in table.rows]
-    notes = " ".join(table.notes)
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            f"\\caption{{{escape_latex(table.title)}.{' ' + escape_latex(notes) if notes else ''}}}",
-            f"\\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            " & ".join(map(escape_latex, table.head)) + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
-
-
-def _marked_latex(cell: TableCell) -> str:
-    text = escape_latex(cell.text)
-    return f"\\textbf{{{text}}}" if cell.rank == BEST else f"\\underline{{{text}}}" if cell.rank == SECOND else text
+    marks = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}"}
+    caption = " ".join([f"{table.title}.", *table.notes])
+    rows = [list(map(escape_latex, table.head)), *(_marked(row, escape_latex, marks) for row in table.rows)]
+    head, *body = [" & ".join(row) + r" \\" for row in rows]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escape_latex(caption)}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}",
+        *(r"\toprule", head, r"\midrule", *body, r"\bottomrule"),
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def escape_latex(text: str) -> str:
-    """Text as TeX prints it; signs that its fonts lack become formulas."""
-    return _SIGN.sub(lambda sign: _SIGNS[sign[0]], visible(text))
+    """Return text as TeX prints it; signs that its fonts lack become formulas."""
+    return SIGN.sub(lambda sign: SIGNS[sign[0]], visible(text))

@@ -1,4 +1,4 @@
-"""Rows of tables by their labels, and names as they can be shown. Records gathered into results: for every cell of a table, what is known of each problem."""
+"""Gather records into the rows of tables: for every decoder and length, what is known about each problem."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from typing import Any, Literal, TypeVar
 
 from unmask.errors import UnmaskError
 from unmask.policies.choice import by_majority
-from unmask.registry import parse
+from unmask.registry import Call, parse
 from unmask.report.statistics import Estimate, across, estimate, pass_at_k
-from unmask.runs.grid import decoder_label, meaning, spec_text, task_label, without
+from unmask.runs.grid import decoder_label, meaning, spec_text, task_label
 from unmask.runs.record import Cell, Record
 from unmask.runs.store import Run
 
-COST_SETTINGS = ("beams", "n", "samples", "interval", "steps")
+BLOCK = "block"  # the whole-number setting that is not swept for its cost
 
 
 def rows(cells: Iterable[Cell]) -> dict[str, dict[int, Cell]]:
-    """The rows of one model's and task's table: by label, the cell at each length.
+    """Return the rows of the table of one model and task: by label, the cell at each length.
 
-    A spec has different steps at another length, so a label's cells are matched by its meaning there. A cell may be
-    in two rows (block=16 is the default at length 16); a row that is contained in another is left out.
+    A spec has different steps at different lengths, so the cells of a label are matched by its meaning at each. A cell
+    may be in two rows (block=16 is the default at length 16); a row that is contained in a longer one is left out.
     """
     by_meaning = {(cell.length, cell.decoder): cell for cell in cells}
     by_label: dict[str, dict[int, Cell]] = {}
     for length, full in by_meaning:
         label = decoder_label(full, length)
-        by_label[label] = row(label, by_meaning)
+        by_label[label] = cells_of(label, by_meaning)
     ranked = sorted(by_label, key=lambda label: (-len(by_label[label]), len(label), label))
     kept: list[str] = []
     for label in ranked:
@@ -42,40 +42,49 @@ def rows(cells: Iterable[Cell]) -> dict[str, dict[int, Cell]]:
     return {label: by_label[label] for label in sorted(kept)}
 
 
-def row(spec: str, by_meaning: dict[tuple[int, str], Cell]) -> dict[int, Cell]:
-    """The cells of one spec, by length."""
+def cells_of(spec: str, by_meaning: dict[tuple[int, str], Cell]) -> dict[int, Cell]:
+    """Return the cells of one spec, by length."""
     lengths = sorted({length for length, _ in by_meaning})
     at = {length: by_meaning.get((length, meaning(spec, length) or spec)) for length in lengths}
     return {length: cell for length, cell in at.items() if cell is not None}
 
 
 def family(label: str) -> str:
-    """A label without the settings that only change the cost: what a sweep over them has in common."""
+    """Return a label without its whole-number settings, apart from the block: a sweep over them varies the cost."""
     try:
-        return spec_text(without(parse(label), COST_SETTINGS))
+        return spec_text(_without_numbers(parse(label)))
     except UnmaskError:
         return label
 
 
+def _without_numbers(call: Call) -> Call:
+    kept = {
+        key: _without_numbers(value)
+        for key, value in call.settings.items()
+        if key == BLOCK or not value.name.isdecimal()
+    }
+    return Call(call.name, kept)
+
+
 def visible(text: str) -> str:
-    """Names come from files: control characters and what cannot be encoded are shown as boxes."""
+    """Replace control characters and characters that cannot be encoded, since names come from files."""
     return "".join("□" if unicodedata.category(char) in ("Cc", "Cf", "Cs") else char for char in text)
 
 
-Quantity = Literal["right", "score"]  # whole answers, or their parts where a task counts those
+Quantity = Literal["right", "score"]  # whole answers, or parts of answers where a task counts those
 Item = TypeVar("Item")
 COSTS = ("forward_passes", "computed", "positions")
 
 
 @dataclass(frozen=True)
 class Result:
-    """One cell's figures. A failure counts as wrong; an answer that was never graded does not count."""
+    """The figures of one cell. A failure counts as wrong; an answer that was never graded does not count."""
 
-    right: Mapping[str, float]  # by problem: the share of its draws that are right
-    score: Mapping[str, float]  # by problem: its mean score, which counts parts where the task does
-    cost: Mapping[str, float]  # rows, distinct, positions: the mean over problems
-    draws: int  # records, or votes
-    failed: int  # records that hold an error instead of an answer
+    right: Mapping[str, float]  # by problem, the share of its draws that are right
+    score: Mapping[str, float]  # by problem, its mean score, which counts parts where the task does
+    cost: Mapping[str, float]  # by unit of `COSTS`, the mean over problems
+    draws: int  # number of records, or of votes
+    failed: int  # records with an error instead of an answer
 
     @cached_property
     def accuracy(self) -> Estimate:
@@ -87,12 +96,12 @@ class Result:
 
 @dataclass(frozen=True)
 class Series:
-    """One decoder under one model and task, at several lengths."""
+    """One decoder with one model and task, at several lengths."""
 
     label: str
     records: Mapping[int, Sequence[Record]]  # by length
     samples: int = 1  # if more than one, each answer is the majority of this many stored samples
-    name: str = ""  # of an experiment's method
+    name: str = ""  # name of an experiment's method
 
     @cached_property
     def results(self) -> dict[int, Result]:
@@ -104,11 +113,11 @@ class Series:
         return {length: records[0].cell for length, records in self.records.items()}
 
     def average(self, lengths: Iterable[int], quantity: Quantity = "right") -> Estimate:
-        """Over all these lengths; without a value if one of them is missing."""
+        """Return the average over lengths; it has no value if one of them is missing."""
         return across(self._values(lengths, quantity))
 
     def by_problem(self, lengths: Iterable[int], quantity: Quantity = "right") -> dict[str, float]:
-        """Each problem's mean over these lengths; empty if one of them is missing."""
+        """Return the mean of each problem over lengths; it is empty if one of them is missing."""
         return mean_by_problem(self._values(lengths, quantity))
 
     def mean_cost(self, unit: str = "forward_passes") -> float:
@@ -121,7 +130,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Group:
-    """One model on one task: a table."""
+    """One model on one task, which makes a table."""
 
     model: str
     task: str
@@ -139,12 +148,12 @@ class Group:
 
     @property
     def counts_parts(self) -> bool:
-        """Whether scores say more than right and wrong."""
+        """Return whether some score is neither 0 nor 1, or differs from the verdict."""
         return any(result.score != result.right for series in self.series for result in series.results.values())
 
 
 def gather(runs: Iterable[Run]) -> list[Group]:
-    """All records of some runs, in an order that does not depend on theirs; the cheapest decoder comes first."""
+    """Group all records of some runs by model and task; the order does not depend on that of the runs."""
     groups = grouped(_distinct_records(runs), attrgetter("model", "task"))
     return [
         _group(model, task, grouped(records, attrgetter("cell"))) for (model, task), records in sorted(groups.items())
@@ -152,7 +161,7 @@ def gather(runs: Iterable[Run]) -> list[Group]:
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Any]) -> dict[Any, list[Item]]:
-    """Groups and their members are in the order of the items."""
+    """Group items by a key; groups and their members keep the order of the items."""
     groups: dict[Any, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -173,6 +182,7 @@ def _group(model: str, task: str, records: Mapping[Cell, list[Record]]) -> Group
 
 
 def result_of(records: Sequence[Record]) -> Result:
+    """Summarize the records of one cell."""
     graded = _graded(records)
     right, score = _problem_means(graded, _is_right), _problem_means(graded, _score)
     failed = sum(record.error is not None for record in records)
@@ -180,7 +190,7 @@ def result_of(records: Sequence[Record]) -> Result:
 
 
 def result_of_votes(records: Sequence[Record]) -> Result:
-    """Each seed's samples of a problem vote, as `vote(n, …)` under that seed would; failures have no vote."""
+    """Summarize the majority votes over the samples of each seed, as `vote(n, …)` would; failures have no vote."""
     polls = grouped(records, attrgetter("problem", "seed"))
     elected = [_elected(sorted(poll, key=attrgetter("sample"))) for poll in polls.values()]
     return replace(result_of(elected), cost=_mean_costs(records, len(records) / len(polls)))
@@ -195,12 +205,12 @@ def _elected(poll: Sequence[Record]) -> Record:
 
 
 def pass_curve(records: Sequence[Record]) -> dict[int, Estimate]:
-    """pass@k for k = 1, 2, 4 … and all draws that every problem has; draws of all seeds together."""
+    """Return pass@k for k = 1, 2, 4 … up to the number of draws that every problem has, over all seeds together."""
     return {k: estimate(values) for k, values in passes(records).items()}
 
 
 def passes(records: Sequence[Record]) -> dict[int, dict[str, float]]:
-    """By k and problem, the chance that at least one of k of its draws is right."""
+    """Return by k and problem the probability that at least one of k of its draws is right."""
     draws = grouped(_graded(records), attrgetter("problem"))
     most = min(map(len, draws.values()), default=0)
     return {
@@ -210,14 +220,14 @@ def passes(records: Sequence[Record]) -> dict[int, dict[str, float]]:
 
 
 def mean_by_problem(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Problems that some part lacks are left out."""
+    """Average each problem over parts; problems that some part lacks are left out."""
     common = set(parts[0]).intersection(*parts[1:]) if parts else set()
     return {problem: sum(part[problem] for part in parts) / len(parts) for problem in common}
 
 
 @cache
 def natural(text: str) -> tuple[tuple[int, str], ...]:
-    """Sorts gsm8k-9 before gsm8k-10."""
+    """Return a key that sorts gsm8k-9 before gsm8k-10."""
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
 
 
@@ -238,14 +248,14 @@ def _problem_means(records: Iterable[Record], value: Callable[[Record], float]) 
 
 
 def _mean_costs(records: Sequence[Record], times: float) -> dict[str, float]:
-    """The mean over problems, with a problem's draws averaged; the cost of a failure is not known."""
+    """Return the mean cost over problems, whose draws are averaged; failures have no known cost."""
     known = [record for record in records if record.error is None]
     means = {unit: _problem_means(known, attrgetter(f"cost.{unit}")) for unit in COSTS}
     return {unit: (estimate(values).value or 0.0) * times for unit, values in means.items()}
 
 
 def _distinct_records(runs: Iterable[Run]) -> list[Record]:
-    """Every record once; runs that contradict one another are refused."""
+    """Return every record once; raise an error if two runs contradict each other."""
     records: dict[tuple[object, ...], tuple[Record, Run]] = {}
     versions: dict[str, tuple[int, Run]] = {}
     for run in runs:
@@ -254,7 +264,7 @@ def _distinct_records(runs: Iterable[Run]) -> list[Record]:
             if version != record.task_version:
                 raise UnmaskError(
                     f"task {task_label(record.task)!r} has version {version} in {str(first.folder)!r} and "
-                    f"{record.task_version} in {str(run.folder)!r}: their grades do not compare, report them apart"
+                    f"{record.task_version} in {str(run.folder)!r}: their grades do not compare, report them separately"
                 )
             known, other = records.setdefault(record.name, (record, run))
             if known is not record and known.lasting() != record.lasting():
@@ -271,5 +281,5 @@ def _contradiction(known: Record, other: Run, record: Record, run: Run) -> str:
     return (
         f"{str(other.folder)!r} and {str(run.folder)!r} disagree on {field} of problem {record.problem!r} "
         f"({decoder_label(record.decoder, record.length)}, length {record.length}, seed {record.seed}, "
-        f"sample {record.sample}): {shown}; report them apart"
+        f"sample {record.sample}): {shown}; report them separately"
     )

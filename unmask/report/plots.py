@@ -1,4 +1,4 @@
-"""Drawing with matplotlib: one style, no display, no dates, the same bytes every time. Plots of runs, the same bytes every time: accuracy against rows and length, pass@k."""
+"""Plots with matplotlib, in one style, without dates, the same bytes every time: accuracy against cost or length."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from types import MappingProxyType
 from typing import Any
 
 from unmask.errors import UnmaskError, nearest
-from unmask.report import gather as labels
-from unmask.report.gather import Group, Quantity, Series, grouped
+from unmask.report.gather import Group, Quantity, Series, family, grouped, visible
 from unmask.report.statistics import Difference, Estimate
 from unmask.report.tables import pass_curves
 from unmask.runs.files import write_whole
 
-# People with any colour vision can tell them apart, and see them on white and inverted on the page's dark ground: Okabe
-# and Ito's colours, with violet and sand instead of their two lightest.
+# Okabe and Ito's colours, with violet and sand instead of their two lightest: they can be distinguished with any colour
+# vision, on white and inverted on a dark page.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#9467FF", "#A8894A", "#000000")
 MARKS = "osD^vP*X"
 KINDS = (".svg", ".png", ".pdf")
@@ -36,35 +35,7 @@ STYLE: Any = {
     "legend.fontsize": 8,
     "legend.frameon": False,
 }
-
-
-def render(
-    paint: Callable[[Any], None],
-    size: tuple[float, float],
-    kind: str,
-    layout: str | None = None,
-    style: Mapping[str, Any] = MappingProxyType({}),
-) -> bytes:
-    """A figure of this size in inches, filled by `paint`, as `svg` or `png`. The user's own style has no effect."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-        from matplotlib.style import context
-    except ImportError:
-        raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
-    except ValueError as error:  # of a backend in the environment, which is not even used
-        raise UnmaskError(
-            f"matplotlib refuses MPLBACKEND={os.environ.get('MPLBACKEND')!r} ({error}): unset it"
-        ) from None
-    with context("default"), matplotlib.rc_context(STYLE | dict(style)):
-        figure = Figure(figsize=size, layout=layout)  # pyright: ignore[reportArgumentType]
-        paint(figure)
-        out = io.BytesIO()
-        figure.savefig(out, format=kind, dpi=150, metadata=UNDATED[kind])
-        return out.getvalue()
-
-
-# A method has its colour in every figure; its variants share that, and differ in their marker.
+# The paper's methods and ours have the same colour in every figure; all others take the colours that are left.
 METHODS = {
     "order-token search": 0,
     "ots": 0,
@@ -76,10 +47,38 @@ METHODS = {
     "search": 4,
     "adaptive": 5,
 }
+FORWARD_PASSES = "forward passes per problem"
+INTERVAL = 1.96  # standard errors to either side of a 95 % interval
+SPREAD = 0.7  # share of a row's height in a forest plot that its marks use
+
+
+def render(
+    paint: Callable[[Any], None],
+    size: tuple[float, float],
+    kind: str,
+    layout: str | None = None,
+    style: Mapping[str, Any] = MappingProxyType({}),
+) -> bytes:
+    """Return a figure of this size in inches, filled by `paint`, as svg, png or pdf; user styles have no effect."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+        from matplotlib.style import context
+    except ImportError:
+        raise UnmaskError("plots need matplotlib: pip install 'unmask[plot]'") from None
+    except ValueError as error:  # from a backend in the environment, which is not used
+        backend = os.environ.get("MPLBACKEND")
+        raise UnmaskError(f"MPLBACKEND must name a backend of matplotlib, got {backend!r} ({error})") from None
+    with context("default"), matplotlib.rc_context(STYLE | dict(style)):
+        figure = Figure(figsize=size, layout=layout)  # pyright: ignore[reportArgumentType]
+        paint(figure)
+        out = io.BytesIO()
+        figure.savefig(out, format=kind, dpi=150, metadata=UNDATED[kind])
+        return out.getvalue()
 
 
 def looks(labels: Sequence[str]) -> list[tuple[str, str]]:
-    """The colour and marker of each series. A label that names no known method takes a colour that is left over."""
+    """Return the colour and the marker of each series; variants of a method share its colour."""
     known = [_method(label) for label in labels]
     spare = [place for place in range(len(COLOURS)) if place not in known] or list(range(len(COLOURS)))
     others = iter(range(len(labels)))
@@ -88,7 +87,7 @@ def looks(labels: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _method(label: str) -> int | None:
-    """By the longest name that a label begins with."""
+    """Return the colour of the longest method name that a label begins with."""
     word = label.lower()
     begun = [name for name in METHODS if re.match(rf"{re.escape(name)}(?![a-z-])", word)]
     return METHODS[max(begun, key=len)] if begun else None
@@ -97,7 +96,7 @@ def _method(label: str) -> int | None:
 def points_with_errors(
     axes: Any, look: tuple[str, str], label: str, xs: list[float], ys: list[float], **style: Any
 ) -> None:
-    """A series in its colour and marker; `xerr` or `yerr` gives the errors."""
+    """Draw a series in its colour and marker; `xerr` or `yerr` are its errors."""
     axes.errorbar(
         xs,
         ys,
@@ -111,15 +110,15 @@ def points_with_errors(
 
 
 def kind_of(path: str | PathLike[str]) -> str:
-    """`svg`, `png` or `pdf`, by the file's name."""
+    """Return `svg`, `png` or `pdf`, by the name of a file."""
     suffix = Path(path).suffix.lower()
     if suffix not in KINDS:
-        raise UnmaskError(f"a picture cannot be written as {str(path)!r}: {nearest(suffix, KINDS)}")
+        raise UnmaskError(f"unknown kind of picture {str(path)!r}: {nearest(suffix, KINDS)}")
     return suffix[1:]
 
 
 def keep(content: bytes, path: str | PathLike[str], folder: bool = False) -> None:
-    """Write a file, whole or not at all, and with `folder` its folder."""
+    """Write a whole file or nothing; with `folder`, also create its folder."""
     try:
         if folder:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -128,16 +127,12 @@ def keep(content: bytes, path: str | PathLike[str], folder: bool = False) -> Non
         raise UnmaskError(f"{str(path)!r} cannot be written: {error.strerror}") from None
 
 
-ROWS = "rows (NFE ÷ L)"
-INTERVAL = 1.96  # standard errors to either side: 95 %
-SPREAD = 0.7  # of a row's height in a forest plot, shared by its marks
-
-
 @dataclass(frozen=True)
 class Point:
+    """An estimate at a place of the x axis."""
+
     x: float
     estimate: Estimate
-    span: tuple[float, float] | None = None  # the lowest and the highest, where a range was measured
 
 
 Curve = tuple[str, tuple[Point, ...]]  # a label and its points
@@ -145,47 +140,45 @@ Curve = tuple[str, tuple[Point, ...]]  # a label and its points
 
 @dataclass(frozen=True)
 class Plot:
-    name: str  # of its file
+    """Lines of points with their axes, as a plain value."""
+
+    name: str  # name of the file
     title: str
-    x: str  # the axis
+    x: str  # name of the x axis
     lines: tuple[Curve, ...]
     y: str = "right, %  (± standard error)"
-    level: tuple[str, float] | None = None  # a horizontal line: its label and height
-    zero: bool = False  # the axis starts at zero
+    level: tuple[str, float] | None = None  # label and height of a horizontal line
+    zero: bool = False  # the y axis starts at zero
     shares: bool = True  # values are shares, shown in percent
     ticks: tuple[str, ...] = ()  # names of x = 0, 1, 2 …; without them the axis is logarithmic
-    limits: tuple[float, float] | None = None  # of the y axis, where other panels share it
+    limits: tuple[float, float] | None = None  # of the y axis, if several panels share it
 
 
 def report_plots(groups: Sequence[Group]) -> list[Plot]:
-    """Every plot that has more than one point to show."""
+    """Return every plot of a report that has something to show."""
     names = file_names(groups)
     plots = [plot for name, group in zip(names, groups, strict=True) for plot in _group_plots(group, name)]
     return one_scale([plot for plot in plots if plot.lines])
 
 
 def one_scale(plots: Sequence[Plot]) -> list[Plot]:
-    """The panels of a figure: those whose y axes mean the same have the same limits."""
+    """Return plots in which y axes with the same meaning have the same limits."""
     axes = grouped(plots, lambda plot: (plot.y, plot.shares))
     limits = {axis: _limits(panels) for axis, panels in axes.items() if len(panels) > 1}
     return [replace(plot, limits=limits.get((plot.y, plot.shares))) for plot in plots]
 
 
 def _limits(panels: Sequence[Plot]) -> tuple[float, float]:
-    """From the lowest error bar to the highest, with a margin, in the units of the axis."""
-    points = [point for plot in panels for _, points in plot.lines for point in points]
-    ends = [
-        (point.estimate.value or 0.0) + sign * error
-        for point in points
-        for sign, error in zip((-1, 1), _errors(point), strict=True)
-    ]
+    """Return the range of all error bars with a margin, in the units of the axis."""
+    estimates = [point.estimate for plot in panels for _, points in plot.lines for point in points]
+    ends = [(each.value or 0.0) + sign * (each.error or 0.0) for each in estimates for sign in (-1, 1)]
     ends += [plot.level[1] for plot in panels if plot.level]
     margin, times = 0.05 * (max(ends) - min(ends)), 100 if panels[0].shares else 1
     return times * (min(ends) - margin), times * (max(ends) + margin)
 
 
 def file_names(groups: Sequence[Group]) -> list[str]:
-    """By task, and by model where there are several; numbered where two would be the same."""
+    """Name files by task, and by model if there are several; number them if two names are the same."""
     several = len({group.model for group in groups}) > 1
     plain = [_plain(f"{group.model}-{group.name}" if several else group.name) for group in groups]
     return [name if plain.count(name) == 1 else f"{name}-{place}" for place, name in enumerate(plain, 1)]
@@ -204,34 +197,34 @@ def _group_plots(group: Group, name: str) -> Iterator[Plot]:
         return Plot(f"{name}-{_decoders(label for label, _ in lines)}-{kind}", title, x, lines)
 
     if len(group.lengths) > 1:
-        yield plot("forward_passes", title, ROWS, ((each.label, points_by_rows(each)) for each in graded))
+        yield plot("forward-passes", title, FORWARD_PASSES, ((each.label, points_by_cost(each)) for each in graded))
         yield plot("length", title, "length", ((each.label, points_by_length(each)) for each in graded))
     elif len(graded) > 1:
-        yield plot("forward_passes", f"{title}, L={group.lengths[0]}", ROWS, _sweeps(graded))
+        yield plot("forward-passes", f"{title}, L={group.lengths[0]}", FORWARD_PASSES, _sweeps(graded))
     for length in group.lengths:
         yield plot(f"pass-{length}", f"{title}, pass@k, L={length}", "k", curve_lines(pass_curves(group, length)))
 
 
 def _decoders(names: Iterable[str]) -> str:
-    """For a file's name: up to three decoders, or how many there are."""
+    """Return up to three names of decoders for the name of a file, or their number."""
     plain = sorted({_plain(name.rpartition(" × ")[2].partition("(")[0]) for name in names})
     return "-".join(plain) if len(plain) <= 3 else f"{len(plain)}-decoders"
 
 
 def _sweeps(swept: Iterable[Series]) -> Iterator[Curve]:
-    """At a single length, a line joins the settings of one decoder that differ in cost alone; the cheapest is first."""
-    for family, members in grouped(swept, _family).items():
-        label = family if len(members) > 1 else members[0].label
-        yield label, tuple(point for series in members for point in points_by_rows(series))
+    """Yield a line for each decoder at a single length; settings that differ only in whole numbers are joined."""
+    for name, members in grouped(swept, _sweep).items():
+        label = name if len(members) > 1 else members[0].label
+        yield label, tuple(point for series in members for point in points_by_cost(series))
 
 
-def _family(series: Series) -> str:
+def _sweep(series: Series) -> str:
     if series.samples > 1:
         return f"majority of stored × {series.label.partition(' × ')[2]}"
-    return labels.family(series.label)
+    return family(series.label)
 
 
-def points_by_rows(series: Series) -> tuple[Point, ...]:
+def points_by_cost(series: Series) -> tuple[Point, ...]:
     return _known((result.cost["forward_passes"], result.accuracy) for result in series.results.values())
 
 
@@ -248,47 +241,37 @@ def curve_lines(curves: Mapping[str, Mapping[int, Estimate]]) -> tuple[Curve, ..
 
 
 def draw(plot: Plot, kind: str) -> bytes:
-    """As `svg`, `png` or `pdf`."""
+    """Return a plot as `svg`, `png` or `pdf`."""
 
     def paint(figure: Any) -> None:
         axes = figure.subplots()
         times = 100 if plot.shares else 1
         styles = looks([label for label, _ in plot.lines])
         for place, (label, points) in enumerate(plot.lines):
-            shift = place - (len(plot.lines) - 1) / 2  # named ticks have room beside one another
-            errors = [_errors(point) for point in points]
+            shift = place - (len(plot.lines) - 1) / 2  # points at named ticks stand side by side
             points_with_errors(
                 axes,
                 styles[place],
-                labels.visible(label),
+                visible(label),
                 [point.x + 0.14 * shift if plot.ticks else point.x for point in points],
                 [times * (point.estimate.value or 0.0) for point in points],
-                yerr=[[times * error[side] for error in errors] for side in (0, 1)],
+                yerr=[times * (point.estimate.error or 0.0) for point in points],
                 linewidth=1.3,
                 linestyle="none" if plot.ticks else "-",
             )
         if plot.level is not None:
             label, height = plot.level
-            axes.axhline(times * height, label=labels.visible(label), color="#666666", linestyle="--", linewidth=1)
+            axes.axhline(times * height, label=visible(label), color="#666666", linestyle="--", linewidth=1)
         _scale(axes, plot)
         figure.legend(loc="outside lower left", ncols=1 + (max(len(label) for label, _ in plot.lines) < 36))
 
     return render(paint, (6.4, 3.8 + 0.14 * len(plot.lines)), kind, layout="constrained")
 
 
-def _errors(point: Point) -> tuple[float, float]:
-    """Below and above the point: the measured range, or the standard error."""
-    if point.span is None:
-        error = point.estimate.error or 0.0
-        return error, error
-    value = point.estimate.value or 0.0
-    return value - point.span[0], point.span[1] - value
-
-
 def _scale(axes: Any, plot: Plot) -> None:
     counts = sorted({point.estimate.n for _, points in plot.lines for point in points})
     n = f"n={counts[0]}" if len(counts) == 1 else f"n={counts[0]}–{counts[-1]}" if counts else ""
-    axes.set_title(labels.visible(", ".join(filter(None, (plot.title, n)))), fontsize=10, loc="left")
+    axes.set_title(visible(", ".join(filter(None, (plot.title, n)))), fontsize=10, loc="left")
     axes.set(xlabel=plot.x if plot.ticks else f"{plot.x}, logarithmic", ylabel=plot.y)
     _x_ticks(axes, plot)
     low, high = plot.limits or axes.get_ylim()
@@ -314,12 +297,12 @@ def _x_ticks(axes: Any, plot: Plot) -> None:
 
 
 def _rounded(x: float) -> str:
-    """To whole rows, as in the tables; small numbers to three digits."""
+    """Round to whole numbers, as in the tables, and small numbers to three digits."""
     return f"{x:.3g}" if x < 10 else f"{x:.0f}"
 
 
 def describe(plot: Plot) -> str:
-    """For readers who cannot see the plot."""
+    """Describe a plot for readers who cannot see it."""
     lines = []
     for label, points in plot.lines:
         figures = ", ".join(f"{100 * (point.estimate.value or 0):.1f} % at {_rounded(point.x)}" for point in points)
@@ -328,7 +311,7 @@ def describe(plot: Plot) -> str:
 
 
 def forest(rows: Mapping[str, Mapping[str, Difference]], kind: str, title: str, axis: str) -> bytes:
-    """Differences with their intervals: a row per rival, a mark per series and a line at zero; as `svg` or `png`."""
+    """Return differences with their intervals: a row per rival, a mark per series and a line at zero."""
     series = list(dict.fromkeys(name for row in rows.values() for name in row))
 
     def paint(figure: Any) -> None:
@@ -341,14 +324,14 @@ def forest(rows: Mapping[str, Mapping[str, Difference]], kind: str, title: str, 
             points_with_errors(
                 axes,
                 styles[place],
-                labels.visible(name),
+                visible(name),
                 [100 * mark.value for mark in marks.values()],
                 [height + shift for height in marks],
                 xerr=[100 * INTERVAL * (mark.error or 0.0) for mark in marks.values()],
             )
-        axes.set_yticks(range(len(rows)), list(map(labels.visible, rows)))
+        axes.set_yticks(range(len(rows)), list(map(visible, rows)))
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_title(labels.visible(title), fontsize=10, loc="left")
+        axes.set_title(visible(title), fontsize=10, loc="left")
         axes.set_xlabel(f"{axis}  (95 % interval)")
         figure.legend(loc="outside lower left", ncols=min(5, len(series)))
 

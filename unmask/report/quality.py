@@ -1,8 +1,9 @@
-"""How well a likelihood tells right from wrong: the chance that it ranks a right candidate above a wrong one.
+"""How often a likelihood ranks a right candidate above a wrong one, and at which search right candidates are lost.
 
-As in pruning, candidates are compared only with those of the same problem at the same search; equal scores count half.
-A problem's figure is the share of its pairs that are ranked correctly. The estimate is the mean over problems that have
-candidates of both kinds, and its error is over problems. Is the right answer among the final beams, and at which search was it lost?"""
+As in pruning, candidates are compared only with those of the same problem and search; equal scores count half. The
+figure of a problem is the share of its pairs that are ranked correctly. The estimate is the mean over problems that
+have candidates of both kinds, with its error over problems.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +29,21 @@ BASELINE = "block"  # the paper's own likelihood
 
 @dataclass(frozen=True)
 class Quality:
-    score: str  # which likelihood
-    block: int | None  # None: all of them
+    """The area under the ROC curve of one likelihood, at one block or over all blocks."""
+
+    score: str  # name of the likelihood
+    block: int | None  # None: all blocks
     auc: Estimate  # over the problems that have candidates of both kinds
-    lead: Estimate  # over the baseline's, paired by problem
-    problems: int  # in all, including those with nothing to compare
-    pairs: int
-    right: Estimate  # the share of candidates that are right, over all problems
+    lead: Estimate  # over the baseline, paired by problem
+    problems: int  # number of problems, including those with nothing to compare
+    pairs: int  # number of pairs of a right and a wrong candidate
+    right: Estimate  # share of candidates that are right, over all problems
 
 
 def qualities(candidates: Iterable[Candidate], label: Label = "right") -> list[Quality]:
-    """Of every likelihood, for all blocks together and for each block.
+    """Measure every likelihood, for all blocks together and for each block.
 
-    The label says whether a candidate's completion is right, or with `finished` whether low-confidence completes it
+    A candidate counts as right if its completion is right, or with the label `finished` if low-confidence completes it
     to a right answer.
     """
     every = list(candidates)
@@ -48,7 +51,7 @@ def qualities(candidates: Iterable[Candidate], label: Label = "right") -> list[Q
         if getattr(candidate, label) is None:
             raise UnmaskError(f"problem {candidate.problem!r} has no {label!r} label: record it with finish=True")
     if not every:
-        raise UnmaskError("there are no candidates to compare")
+        raise UnmaskError("a comparison needs at least 1 candidate, got no candidates")
     blocks = {None: every, **dict(sorted(grouped(every, attrgetter("block")).items()))}
     return [quality for block, drawn in blocks.items() for quality in _of_block(drawn, block, label)]
 
@@ -65,7 +68,7 @@ def _of_block(candidates: Iterable[Candidate], block: int | None, label: Label) 
 
 
 def _pairs(candidates: Iterable[Candidate], score: str, label: Label) -> tuple[float, int]:
-    """The sums of `rank` over the searches of one problem."""
+    """Return the sums of `rank` over the searches of one problem."""
     won, pairs = 0.0, 0
     for drawn in grouped(candidates, attrgetter("block", "step")).values():
         scores = [-np.inf if (value := each.scores[score]) is None else value for each in drawn]
@@ -75,14 +78,14 @@ def _pairs(candidates: Iterable[Candidate], score: str, label: Label) -> tuple[f
 
 
 def rank(right: Sequence[bool], scores: Sequence[float]) -> tuple[float, int]:
-    """The number of pairs in which the right candidate has the higher score, ties counting half, and of all pairs."""
+    """Return the number of pairs in which the right candidate scores higher, ties counting half, and of all pairs."""
     values, good = np.asarray(scores, dtype=np.float64), np.asarray(right, dtype=bool)
     above, below = values[good][:, None], values[~good][None]
     return float((above > below).sum() + 0.5 * (above == below).sum()), int(good.sum() * (~good).sum())
 
 
 def quality_table(measured: Sequence[Quality], title: str = "right above wrong") -> Table:
-    """The AUC of each likelihood for each block, and its lead over the paper's own."""
+    """Return a table of the AUC of each likelihood for each block, and of its lead over the paper's own."""
     blocks = _blocks(measured)
     by_place = {(each.score, each.block): each for each in measured}
     body = []
@@ -126,7 +129,7 @@ def _figure(auc: Estimate, signed: bool = False) -> str:
 
 
 def draw_quality(measured: Sequence[Quality], path: str | PathLike[str]) -> None:
-    """Write the plot as SVG or PNG, by the path's suffix."""
+    """Write the plot as SVG, PNG or PDF, by the suffix of the path."""
     keep(draw(quality_plot(measured, "quality", ""), kind_of(path)), path)
 
 
@@ -145,10 +148,9 @@ def quality_plot(measured: Sequence[Quality], name: str, title: str) -> Plot:
 
 
 def survival_table(candidates: Iterable[Candidate], title: str) -> Table:
-    """By search, the share of problems with a right candidate, with a right one kept, and that lose their last here.
+    """Return by block the share of problems with a right candidate, with a right one kept, and that lose the last one.
 
-    A candidate is right if its completion is. What is kept at the last search are the final beams; the answer is the
-    best of them.
+    A candidate is right if its completion is. The candidates that the last search keeps are the final beams.
     """
     body = []
     for block, drawn in sorted(grouped(candidates, attrgetter("block")).items()):

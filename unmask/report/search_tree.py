@@ -1,4 +1,4 @@
-"""The tree of a search, read from its trace: distinct candidates, their parents, and which were kept.
+"""The tree of a search, read from its trace, as plain values and as text for a terminal.
 
 Candidates of one parent that wrote the same tokens are one node. Their completions, and so their scores, may still
 differ; a node shows the best score.
@@ -6,36 +6,39 @@ differ; a node shows the best score.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from unmask.core import Branch, Frame
 from unmask.errors import UnmaskError
+from unmask.report.gather import visible
 from unmask.runs.grid import decoder_label
 from unmask.runs.trace import Trace
 
 MASK, END = "░", "∎"  # shown for a mask and for the end of the text
-Copy = tuple[float, float, bool]  # of a candidate: its score, what this search added to it, whether it was kept
-Judge = Callable[[str], bool]  # whether an answer is right
+Copy = tuple[float, float, bool]  # of a candidate: its score, the part that this search added, whether it was kept
 
 
 @dataclass(frozen=True)
 class Node:
+    """All candidates of one parent that wrote the same tokens."""
+
     text: str  # from its first new token to its last
     written: tuple[int, ...]  # the positions written since its parent
     tokens: tuple[int, ...]  # the whole row
     parent: int | None  # its index in the previous search; None for children of the prompt
     score: float  # the best total of its copies
     gain: float  # the part of the score that this search added
-    count: int  # how often it was drawn
-    kept: int  # how many of them were kept
+    count: int  # number of candidates
+    kept: int  # number of candidates that were kept
     chosen: bool = False  # whether it leads to the answer
-    right: bool | None = None  # of complete candidates, if there is a judge
 
 
 @dataclass(frozen=True)
 class SearchStep:
+    """One search: the candidates that were drawn and ranked together."""
+
     step: int
     nodes: tuple[Node, ...]  # by parent, best first
 
@@ -49,27 +52,32 @@ class SearchStep:
 
     @property
     def distinct(self) -> int:
-        """Of the rows that were kept."""
+        """Return the number of distinct rows that were kept."""
         return len({node.tokens for node in self.nodes if node.kept})
 
     @property
     def path(self) -> Node:
         return next(node for node in self.nodes if node.chosen)
 
+    @property
+    def counts(self) -> str:
+        return f"{self.candidates} drawn, {len(self.nodes)} distinct, {self.kept} kept"
+
 
 @dataclass(frozen=True)
 class Beside:
-    """What another decoder wrote at the positions of each search."""
+    """The text that a second decoder wrote at the positions of each search."""
 
     label: str
     texts: tuple[str, ...]  # one per search
-    logp: tuple[float, ...]  # of those texts, each token when it was written
+    logp: tuple[float, ...]  # log-probability of each text when it was written
     met: tuple[str, ...]  # whether the search kept it, pruned it or never drew it
-    right: bool | None
 
 
 @dataclass(frozen=True)
 class Tree:
+    """A search, and optionally a second decoder's answer to the same prompt."""
+
     title: str
     prompt: str
     answer: str
@@ -77,13 +85,12 @@ class Tree:
     beside: Beside | None
 
 
-def read_tree(trace: Trace, beside: Trace | None = None, judge: Judge | None = None) -> Tree:
+def read_tree(trace: Trace, beside: Trace | None = None) -> Tree:
+    """Read the tree of a search from its trace, and compare it with a second trace of the same prompt."""
     try:
         reader = Reader(trace)
         searches, answer = reader.searches(), trace.end["texts"][trace.end["chosen"]]
-        if judge is not None:
-            searches[-1] = _judged(searches[-1], reader, judge)
-        other = None if beside is None else _beside(Reader(beside), reader, searches, judge)
+        other = None if beside is None else _beside(Reader(beside), reader, searches)
         return Tree(reader.title, trace.header["prompt"], answer, tuple(searches), other)
     except (KeyError, IndexError, TypeError) as error:
         raise UnmaskError(f"the trace is incomplete or damaged: {type(error).__name__} {error}") from None
@@ -93,23 +100,16 @@ class Reader:
     """A trace and the text of its tokens."""
 
     def __init__(self, trace: Trace):
-        self.trace = trace
-        header = trace.header
-        self.ids, self.mask, self.eos = header["ids"], header["mask"], set(header["eos"])
+        self.trace, header = trace, trace.header
+        self.mask, self.eos = header["mask"], set(header["eos"])
+        self.blank = (*header["ids"], *[self.mask] * header["length"])
         self.slots = [place for place, token in enumerate(self.blank) if token == self.mask]
-
-    @property
-    def blank(self) -> tuple[int, ...]:
-        return (*self.ids, *[self.mask] * self.trace.header["length"])
-
-    @property
-    def label(self) -> str:
-        return decoder_label(self.trace.header["decoder"], len(self.slots))
+        self.label = decoder_label(header["decoder"], len(self.slots))
 
     @property
     def title(self) -> str:
-        header = self.trace.header
-        return f"{self.label} · {header['model']} · seed {header['seed']} · {self.trace.end['cost']['forward_passes']} rows"
+        header, passes = self.trace.header, self.trace.end["cost"]["forward_passes"]
+        return f"{self.label} · {header['model']} · seed {header['seed']} · {passes} forward passes"
 
     @cached_property
     def last(self) -> Frame:
@@ -117,14 +117,14 @@ class Reader:
 
     @property
     def final(self) -> tuple[int, ...]:
-        """The row that was chosen."""
+        """Return the row that was chosen."""
         return tuple(self.last.canvas.tokens[self.trace.end["chosen"]].tolist())
 
     def searches(self) -> list[SearchStep]:
         places: list[int | None] = [None]  # of each row, the node it came from in the latest search
         scores, searches = [0.0], []
         for frame in self.trace.replay():
-            assert frame.parent is not None  # known of every replayed frame
+            assert frame.parent is not None  # every replayed frame has parents
             source = frame.parent.tolist()
             if frame.branch is None:
                 places = [places[row] for row in source]
@@ -138,7 +138,7 @@ class Reader:
             scores = frame.score.tolist()
         if not searches:
             raise UnmaskError(
-                f"there is no tree of {self.label}: `unmask tree` draws the paper's searches (ots, order-search, "
+                f"{self.label} has no tree: `unmask tree` draws the searches of the paper (ots, order-search, "
                 "token-search); `unmask view` plays this trace"
             )
         return _marked(searches, places[self.trace.end["chosen"]])
@@ -151,28 +151,20 @@ class Reader:
         return Node(self.text(tokens, written), written, tokens, parent, score, gain, len(copies), kept)
 
     def text(self, tokens: Sequence[int], places: Sequence[int]) -> str:
-        """The text from the first to the last of these positions, up to the end of the answer."""
+        """Return the text from the first to the last of these positions, up to the end of the answer."""
         end = next((place for place in self.slots if tokens[place] in self.eos), len(tokens))
         if not places or places[0] > end:
             return END
-        span = tokens[places[0] : min(end, places[-1] + 1)]
-        return self.words(span) + (END if end <= places[-1] else "")
-
-    def answer(self, tokens: Sequence[int]) -> str:
-        """The whole answer, as a grader reads it."""
-        written = [tokens[place] for place in self.slots]
-        end = next((i for i, token in enumerate(written) if token in self.eos), len(written))
-        return self.words(written[:end])
-
-    def words(self, tokens: Sequence[int]) -> str:
         known: dict[str, str] = self.trace.end["words"]
-        return "".join(MASK if token == self.mask else known.get(str(token), MASK) for token in tokens)
+        span = tokens[places[0] : min(end, places[-1] + 1)]
+        words = (MASK if token == self.mask else known.get(str(token), MASK) for token in span)
+        return "".join(words) + (END if end <= places[-1] else "")
 
 
 def _grouped(
     branch: Branch, places: Sequence[int | None], before: Sequence[float]
 ) -> list[tuple[int | None, tuple[int, ...], list[Copy]]]:
-    """Candidates of one parent that wrote the same tokens, by parent and best first."""
+    """Group candidates of one parent that wrote the same tokens; sort groups by parent, then by score."""
     groups: dict[tuple[int | None, tuple[int, ...]], list[Copy]] = {}
     rows = map(tuple, branch.canvas.tokens.tolist())
     columns = (branch.parent.tolist(), rows, branch.score.tolist(), branch.kept.tolist())
@@ -183,25 +175,18 @@ def _grouped(
 
 
 def _marked(searches: list[SearchStep], place: int | None) -> list[SearchStep]:
-    """The path to this node of the last search is marked as chosen."""
+    """Mark the path to this node of the last search as chosen."""
     for step in reversed(range(len(searches))):
+        if place is None:
+            break
         nodes = list(searches[step].nodes)
-        if place is not None:
-            nodes[place] = replace(nodes[place], chosen=True)
-            place = nodes[place].parent
+        nodes[place] = replace(nodes[place], chosen=True)
+        place = nodes[place].parent
         searches[step] = replace(searches[step], nodes=tuple(nodes))
     return searches
 
 
-def _judged(search: SearchStep, reader: Reader, judge: Judge) -> SearchStep:
-    nodes = (
-        node if reader.mask in node.tokens else replace(node, right=judge(reader.answer(node.tokens)))
-        for node in search.nodes
-    )
-    return replace(search, nodes=tuple(nodes))
-
-
-def _beside(other: Reader, reader: Reader, searches: Sequence[SearchStep], judge: Judge | None) -> Beside:
+def _beside(other: Reader, reader: Reader, searches: Sequence[SearchStep]) -> Beside:
     if (other.blank, other.mask) != (reader.blank, reader.mask):
         raise UnmaskError("the two traces answer different prompts or lengths: there is nothing to compare")
     final, logp = other.final, other.last.canvas.logp[other.trace.end["chosen"]].tolist()
@@ -211,7 +196,6 @@ def _beside(other: Reader, reader: Reader, searches: Sequence[SearchStep], judge
         tuple(other.text(final, places) for places in written),
         tuple(sum(logp[place] for place in places) for places in written),
         tuple(_met(search, final, reader) for search in searches),
-        None if judge is None else judge(other.answer(final)),
     )
 
 
@@ -224,3 +208,45 @@ def _met(search: SearchStep, final: Sequence[int], reader: Reader) -> str:
     if not same:
         return "never drawn"
     return "kept" if any(node.kept for node in same) else "pruned"
+
+
+def describe(tree: Tree, width: int = 100) -> str:
+    """Return the tree as text: ● leads to the answer, ○ was kept, · was pruned."""
+    last = tree.searches[-1]
+    lines = [_flat(tree.title), _flat(tree.prompt)]
+    lines += [f"{heading(place, search)}: {search.counts}" for place, search in enumerate(tree.searches)]
+    lines += ["", f"{last.distinct} distinct of {last.kept} rows survive the last search"]
+    lines += _branches(tree, 0, None, "")
+    if tree.beside:
+        lines += ["", f"beside it {_flat(tree.beside.label)}"]
+        for text, logp, met in zip(tree.beside.texts, tree.beside.logp, tree.beside.met, strict=True):
+            lines.append(f"  {met:<11} {hundredths(logp):>8}  {_flat(text)}")
+    return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines) + "\n"
+
+
+def _branches(tree: Tree, search: int, parent: int | None, indent: str) -> Iterator[str]:
+    nodes = tree.searches[search].nodes if search < len(tree.searches) else ()
+    children = [(place, node) for place, node in enumerate(nodes) if node.parent == parent]
+    for place, node in children:
+        final = place == children[-1][0]
+        sign = "●" if node.chosen else "○" if node.kept else "·"
+        yield f"{indent}{'└' if final else '├'}{sign} {facts(node)}  {_flat(node.text)}"
+        yield from _branches(tree, search + 1, place, indent + ("   " if final else "│  "))
+
+
+def heading(place: int, search: SearchStep) -> str:
+    return f"search {place + 1}, step {search.step}"
+
+
+def facts(node: Node) -> str:
+    """Return the total score, the part that this search added unless it is all of it, and the number of candidates."""
+    added = f" ({hundredths(node.gain)})" if node.parent is not None else ""
+    return hundredths(node.score) + added + (f" ×{node.count}" if node.count > 1 else "")
+
+
+def hundredths(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
+
+
+def _flat(text: str) -> str:
+    return visible(text.strip("\n").replace("\n", "↵"))

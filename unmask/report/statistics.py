@@ -1,4 +1,8 @@
-"""Estimates and paired tests. Every error is over problems, since draws of one problem are not independent."""
+"""Estimates and paired tests. Every error is over problems, since draws of one problem are not independent.
+
+Written by hand: Holm's correction, pass@k and the exact sign-flip test of many problems, which scipy does not have, and
+the bootstrap, whose draws all comparisons of the same number of problems share.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,16 @@ from numpy.typing import NDArray
 
 RESAMPLES = 2000
 FEWEST = 30  # problems for which a normal distribution is close enough
-LEVEL = 0.95  # of the bootstrap's interval
-GRAIN = 100_000  # shares of draws have smaller denominators
-WORK = 20_000_000  # cosines: a fifth of a second
-CHUNK = 100  # resamples held at once: a megabyte for a thousand problems
+LEVEL = 0.95  # confidence level of the bootstrap interval
+GRAIN = 100_000  # largest denominator of a share of draws
+WORK = 20_000_000  # most cosines for an exact test
+CHUNK = 100  # resamples in one array
 
 
 @dataclass(frozen=True)
 class Estimate:
+    """A mean over problems."""
+
     value: float | None  # None if there is nothing to average
     error: float | None  # the standard error over problems; None for fewer than two
     n: int  # problems
@@ -28,22 +34,22 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One decoder against another on the problems that both answered."""
+    """A decoder compared with a baseline on the problems that both answered."""
 
     n: int  # problems in common
-    before: float  # the baseline's mean over them
-    after: float
+    before: float  # mean of the baseline
+    after: float  # mean of the decoder
     difference: float
     error: float | None  # standard error of the difference, paired by problem
-    low: float  # the bootstrap's interval
-    high: float
-    better: int  # problems on which it is right more often than the baseline
-    worse: int
-    p: float  # exact McNemar, or the sign-flip test it is a case of; two-sided
+    low: float  # lower end of the bootstrap interval
+    high: float  # upper end
+    better: int  # problems on which the decoder is right more often than the baseline
+    worse: int  # problems on which it is right less often
+    p: float  # two-sided, by the exact McNemar test or its sign-flip form
 
 
 def estimate(values: Mapping[str, float] | Sequence[float]) -> Estimate:
-    """Mean and standard error; each value is one problem's, averaged over its seeds and samples."""
+    """Return the mean and its standard error; each value is that of one problem, averaged over seeds and samples."""
     numbers = list(values.values()) if isinstance(values, Mapping) else list(values)
     n = len(numbers)
     if not n:
@@ -56,7 +62,7 @@ def estimate(values: Mapping[str, float] | Sequence[float]) -> Estimate:
 
 
 def across(parts: Sequence[Mapping[str, float]]) -> Estimate:
-    """The mean of several means over the same problems, such as one per length; a problem is one cluster.
+    """Return the mean of several means over the same problems, such as one per length; a problem is one cluster.
 
     Parts have equal weight even if they cover different problems.
     """
@@ -64,7 +70,7 @@ def across(parts: Sequence[Mapping[str, float]]) -> Estimate:
         return Estimate(None, None, 0)
     means = [math.fsum(part.values()) / len(part) for part in parts]
     mean = math.fsum(means) / len(parts)
-    pull: dict[str, list[float]] = {}  # how far each problem moves the mean
+    pull: dict[str, list[float]] = {}  # by problem, its contributions to the deviation of the mean
     for part, center in zip(parts, means, strict=True):
         for problem, value in part.items():
             pull.setdefault(problem, []).append((value - center) / (len(part) * len(parts)))
@@ -76,7 +82,7 @@ def across(parts: Sequence[Mapping[str, float]]) -> Estimate:
 
 
 def together(parts: Sequence[Estimate]) -> Estimate:
-    """The plain mean of independent estimates, such as one per task."""
+    """Return the plain mean of independent estimates, such as one per task."""
     values = [part.value for part in parts if part.value is not None]
     if not parts or len(values) < len(parts):
         return Estimate(None, None, 0)
@@ -84,15 +90,15 @@ def together(parts: Sequence[Estimate]) -> Estimate:
 
 
 def _joint_error(parts: Sequence[Estimate] | Sequence[Comparison]) -> float | None:
-    """Of the mean of independent parts; None if a part has no error."""
+    """Return the standard error of the mean of independent parts; None if a part has none."""
     errors = [part.error for part in parts if part.error is not None]
     return math.sqrt(math.fsum(error * error for error in errors)) / len(parts) if len(errors) == len(parts) else None
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
-    """1 − C(n−c, k) / C(n, k): the chance that k of n draws include one of the c right ones (arXiv 2107.03374).
+    """Return 1 − C(n−c, k) / C(n, k), the probability that k of n draws include one of c right ones (arXiv 2107.03374).
 
-    Computed as −expm1 of a sum of logarithms, so that nothing overflows and small chances keep their digits.
+    It is computed as −expm1 of a sum of logarithms, so that nothing overflows and small values keep their digits.
     """
     if not 0 <= right <= n or not 1 <= k <= n:
         raise ValueError(f"pass@k of n={n}, c={right}, k={k} is not defined")
@@ -103,17 +109,19 @@ def pass_at_k(n: int, right: int, k: int) -> float:
 
 
 def mcnemar(better: int, worse: int) -> float:
-    """Exact two-sided p of b against c discordant pairs under a fair coin, in integers until the last division."""
-    n = better + worse
-    term = total = 1
-    for i in range(min(better, worse)):
-        term = term * (n - i) // (i + 1)
-        total += term
-    return min(1.0, 2 * total / 2**n)
+    """Return the exact two-sided p of the discordant pairs under a fair coin."""
+    from scipy.stats import binomtest  # its import is slow
+
+    return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
+
+
+def normal_tail(deviations: float) -> float:
+    """Return the probability that a standard normal variable is above this many standard deviations."""
+    return 0.5 * math.erfc(deviations / math.sqrt(2))
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Each p corrected for the number of comparisons, so that all claims hold together (Holm, 1979)."""
+    """Return each p corrected for the number of comparisons (Holm, 1979)."""
     corrected, least = [0.0] * len(chances), 0.0
     for rank, place in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
         least = max(least, min(1.0, chances[place] * (len(chances) - rank)))
@@ -122,11 +130,11 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def sign_flip(differences: Sequence[float]) -> float:
-    """Two-sided p of the mean if each problem's difference were equally likely to have the other sign.
+    """Return the two-sided p of the mean if each problem's difference were equally likely to have the other sign.
 
     With one draw per problem this is McNemar's test. With several, the differences are fractions with a common
-    denominator, and the distribution of their sum comes from its characteristic function, ∏ cos(t·dᵢ); where that is
-    slow, the normal distribution it tends to is close enough.
+    denominator, and the distribution of their sum comes from its characteristic function, ∏ cos(t·dᵢ). Where that is
+    slow, the normal distribution is used.
     """
     fractions = [Fraction(difference).limit_denominator(GRAIN) for difference in differences]
     observed = abs(sum(fractions))
@@ -136,22 +144,22 @@ def sign_flip(differences: Sequence[float]) -> float:
         return mcnemar(len(shares) - worse, worse)
     unit = math.lcm(*(share.denominator for share in shares))
     if unit > WORK:
-        return math.erfc(float(observed) / math.sqrt(2 * math.fsum(float(share) ** 2 for share in shares)))
+        return 2 * normal_tail(float(observed) / math.sqrt(math.fsum(float(share) ** 2 for share in shares)))
     sizes, counts = np.unique([int(share * unit) for share in shares], return_counts=True)
     total, reach = int(sizes @ counts), int(observed * unit)
     if (2 * total + 1) * len(sizes) > WORK:
-        return math.erfc(reach / math.sqrt(2 * float(counts @ sizes.astype(np.float64) ** 2)))
+        return 2 * normal_tail(reach / math.sqrt(float(counts @ sizes.astype(np.float64) ** 2)))
     angle = 2 * np.pi * np.arange(2 * total + 1) / (2 * total + 1)
     wave = np.prod([np.cos(angle * size) ** count for size, count in zip(sizes, counts, strict=True)], axis=0)
-    chance = np.fft.ifft(wave).real  # of each sum, negative ones at the end
+    chance = np.fft.ifft(wave).real  # probability of each sum, negative ones at the end
     inside = chance[0] + 2 * chance[1:reach].sum() if reach else 0.0
     return float(min(1.0, max(0.0, 1.0 - inside)))
 
 
 def bootstrap(differences: Sequence[float], resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
-    """Percentile interval of the mean over resampled problems; same seed, same interval."""
+    """Return the percentile interval of the mean over resampled problems, which depends only on its arguments."""
     if not differences:
-        raise ValueError("there is nothing to resample")
+        raise ValueError("a bootstrap needs at least 1 value, got nothing")
     values = np.asarray(differences, dtype=np.float64)
     drawn = _draws(len(values), resamples, seed)
     means = np.concatenate([chunk.astype(np.float64) @ values for chunk in drawn]) / len(values)
@@ -161,23 +169,17 @@ def bootstrap(differences: Sequence[float], resamples: int = RESAMPLES, seed: in
 
 @lru_cache(maxsize=4)
 def _draws(n: int, resamples: int, seed: int) -> list[NDArray[np.uint16]]:
-    """How often each of n problems is drawn: chunks of (resample, problem).
+    """Return how often each of n problems is drawn, as chunks of (resample, problem).
 
-    Raw words of the generator are the same in every version of numpy; its other methods do not promise that.
+    The stream of numpy's RandomState is the same in every version, which no other generator promises.
     """
-    generator = np.random.PCG64(seed)
-    chunks = []
-    for start in range(0, resamples, CHUNK):
-        size = min(CHUNK, resamples - start)
-        raw = np.asarray(generator.random_raw(size * n)).reshape(size, n)
-        drawn = ((raw >> np.uint64(32)) * np.uint64(n) >> np.uint64(32)).astype(np.int64)
-        flat = (drawn + np.arange(size)[:, None] * n).ravel()
-        chunks.append(np.bincount(flat, minlength=size * n).reshape(size, n).astype(np.uint16))
-    return chunks
+    state, even = np.random.RandomState(seed), np.full(n, 1 / n)
+    sizes = [min(CHUNK, resamples - start) for start in range(0, resamples, CHUNK)]
+    return [state.multinomial(n, even, size).astype(np.uint16) for size in sizes]
 
 
 def compare(baseline: Mapping[str, float], other: Mapping[str, float]) -> Comparison | None:
-    """Paired by problem; None if no problem is in both."""
+    """Compare two decoders by problem; the result is None if no problem is in both."""
     common = sorted(baseline.keys() & other.keys())
     if not common:
         return None
@@ -206,22 +208,22 @@ class Difference:
     n: int  # problems
     value: float
     error: float | None  # None if no problem differs
-    p: float  # of a single set, its own exact test; of several, two-sided by the normal distribution
+    p: float  # two-sided, by the exact test of a single set or by the normal distribution for several
 
 
 def exceeds(difference: Difference, bound: float) -> float:
-    """One-sided p of a difference no larger than the bound, by the normal distribution.
+    """Return the one-sided p of a difference no larger than the bound, by the normal distribution.
 
-    Where no problem differs: the chance of that if a share of them as large as the gap did.
+    If no problem differs, p is the probability of that if a share of problems as large as the gap differed.
     """
     if difference.error is None:
         gap = min(1.0, difference.value - bound)
         return (1 - gap) ** difference.n if gap > 0 else 1.0
-    return 0.5 * math.erfc((difference.value - bound) / difference.error / math.sqrt(2))
+    return normal_tail((difference.value - bound) / difference.error)
 
 
 def mean_difference(parts: Sequence[Comparison | None]) -> Difference | None:
-    """Sets have equal weight; None if there are none or one is missing."""
+    """Return the mean over sets of problems, which have equal weight; None if there are none or one is missing."""
     known = [part for part in parts if part is not None]
     if not parts or len(known) < len(parts):
         return None
@@ -232,8 +234,8 @@ def mean_difference(parts: Sequence[Comparison | None]) -> Difference | None:
 
 
 def _joint_chance(parts: Sequence[Comparison], value: float, error: float | None) -> float:
-    """By the normal distribution; of few problems no smaller than the exact test of all of them together."""
-    normal = math.erfc(abs(value) / error / math.sqrt(2)) if error else 1.0
+    """Return p by the normal distribution; with few problems, at least the exact p of all of them together."""
+    normal = 2 * normal_tail(abs(value) / error) if error else 1.0
     if min(part.n for part in parts) >= FEWEST:
         return normal
     return max(normal, mcnemar(sum(part.better for part in parts), sum(part.worse for part in parts)))

@@ -1,4 +1,4 @@
-"""Tables as plain values for any format: the paper's shape, the best figure in bold and the second underlined."""
+"""Tables as plain values, which `formats` and `html` write: accuracy, averages, paired comparisons, pass@k, timing."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from unmask.report.compare import Pair, corrected_chances
-from unmask.report.gather import Group, Quantity, Result, Series, pass_curve
-from unmask.report.statistics import LEVEL, Estimate, together
+from unmask.errors import UnmaskError, nearest
+from unmask.report.gather import Group, Quantity, Result, Series, cells_of, pass_curve
+from unmask.report.statistics import LEVEL, Comparison, Estimate, compare, holm, together
 from unmask.runs.summary import wilson
 
 Kind = Literal["accuracy", "parts", "average", "paired", "pass", "timing", "quality", "missing"]
-Published = Mapping[str, Mapping[str, float]]  # by column, by method: the paper's figures
+Published = Mapping[str, Mapping[str, float]]  # by column and method, the paper's figures
 BEST, SECOND = 1, 2
 MISSING = "–"
+BASELINE = "low-confidence"
 
 
 @dataclass(frozen=True)
 class TableCell:
+    """A text, marked if it is the best or second best of its column."""
+
     text: str
     rank: int = 0  # BEST, SECOND or neither
-    value: float | None = field(default=None, repr=False)  # what ranks it
+    value: float | None = field(default=None, repr=False)  # the value that ranks it
 
 
 @dataclass(frozen=True)
 class Table:
+    """Rows of texts with a title and notes."""
+
     kind: Kind
     title: str
     head: tuple[str, ...]  # the first column names the row
@@ -43,15 +48,68 @@ class Table:
         rank: bool = True,
         alike: Callable[[int], bool] = lambda column: True,
     ) -> Table:
-        """Estimates are shown in percent with their errors, and ranked in columns whose rows have the same problems.
+        """Make a table of texts and estimates, which are shown in percent with their errors.
 
-        Text is shown as it is.
+        Columns are ranked if `alike` says that all their rows have the same problems.
         """
         rows = [[TableCell(each) if isinstance(each, str) else percent(each) for each in row] for row in body]
         for column in range(len(head)) if rank else ():
             if alike(column):
                 _rank(rows, column)
         return cls(kind, title, tuple(head), tuple(map(tuple, rows)), tuple(notes))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The comparison of one decoder with the baseline."""
+
+    group: Group
+    series: Series
+    length: int | None  # None: the average over the lengths that both have
+    comparison: Comparison
+    p: float  # corrected for all comparisons of the group (Holm)
+
+
+def choose_baseline(groups: Sequence[Group], spec: str | None) -> str | None:
+    """Return the label of the baseline: the decoder that the user named, or low-confidence if it was run."""
+    for group in groups:
+        if series := find_series(group, BASELINE if spec is None else spec):
+            return series.label
+    if spec is None:
+        return None
+    known = {series.label for group in groups for series in group.series}
+    raise UnmaskError(f"these runs have no decoder {spec!r}: {nearest(spec, known)}")
+
+
+def find_series(group: Group, spec: str) -> Series | None:
+    """Find a decoder by its label or by its meaning, so that `ots` finds order-token-search."""
+    for series in group.series:
+        if series.label == spec:
+            return series
+    cells = cells_of(spec, {(cell.length, cell.decoder): cell for cell in group.records})
+    for series in group.series:
+        if series.samples == 1 and cells and series.cells == cells:
+            return series
+    return Series(spec, {length: group.records[cell] for length, cell in cells.items()}) if cells else None
+
+
+def compare_with(group: Group, baseline: str | None) -> list[Pair]:
+    """Compare every decoder with the baseline, at each length and on average."""
+    before = baseline and find_series(group, baseline)
+    if not before:
+        return []
+    found: list[tuple[Series, int | None, Comparison]] = []
+    for series in group.series:
+        common = [length for length in series.records if length in before.records]
+        if series.samples == before.samples and all(series.cells[at] == before.cells[at] for at in common):
+            continue
+        for length in [*common, *([None] if len(common) > 1 else [])]:
+            lengths = common if length is None else [length]
+            comparison = compare(before.by_problem(lengths), series.by_problem(lengths))
+            if comparison is not None:
+                found.append((series, length, comparison))
+    corrected = holm([comparison.p for *_, comparison in found])
+    return [Pair(group, *each, p) for each, p in zip(found, corrected, strict=True)]
 
 
 def report_tables(
@@ -67,7 +125,7 @@ def _group_tables(group: Group, pairs: Sequence[Pair], baseline: str | None, set
     title = f"{group.model} · {group.name}"
     yield accuracy_table(f"{title} · accuracy, %", group, notes=_notes(group, settings))
     if group.counts_parts:
-        yield _parts(f"{title} · mean score (cell accuracy), %", group)
+        yield accuracy_table(f"{title} · mean score (cell accuracy), %", group, quantity="score", kind="parts")
     of_group = [pair for pair in pairs if pair.group is group]
     if of_group:
         yield _paired(f"{title} · against {baseline}", of_group)
@@ -85,8 +143,9 @@ def accuracy_table(
     quantity: Quantity = "right",
     published: Published | None = None,
     notes: Iterable[str] = (),
+    kind: Kind = "accuracy",
 ) -> Table:
-    """A row per decoder and a column per length, then the cost per problem and the paper's figures."""
+    """Return a table with a row per decoder and a column per length, the cost per problem and the paper's figures."""
     published = published or {}
     average = ["average"] if len(group.lengths) > 1 else []
     head = (first, *(f"L={length}" for length in group.lengths), *average, "forward passes", "n", *published)
@@ -96,12 +155,12 @@ def accuracy_table(
         estimates = [result and result.estimate(quantity) for result in results]
         if average:
             estimates.append(series.average(group.lengths, quantity))
-        body.append((series.label, *estimates, _rows(results), _problems(series), *_beside(series.name, published)))
-    return Table.of("accuracy", title, head, body, notes, alike=lambda column: _alike(group, column - 1))
+        body.append((series.label, *estimates, _passes(results), _problems(series), *_beside(series.name, published)))
+    return Table.of(kind, title, head, body, notes, alike=lambda column: _alike(group, column - 1))
 
 
 def _alike(group: Group, place: int) -> bool:
-    """Whether all rows have the same problems at the length in this place; after the last, at every length."""
+    """Return whether all rows have the same problems at one length, or at every length if there is no such column."""
     lengths = group.lengths[place : place + 1] if 0 <= place < len(group.lengths) else group.lengths
     return all(
         len({frozenset(series.results[length].right) for series in group.series if length in series.results}) < 2
@@ -118,7 +177,7 @@ def averages_table(
     published: Published | None = None,
     notes: Iterable[str] = (),
 ) -> Table:
-    """The paper's last columns: each task's average over lengths, and their average."""
+    """Return a table of each task's average over lengths, and of their average."""
     published = published or {}
     body = []
     for label in labels:
@@ -141,27 +200,23 @@ def averages_table(
 
 def _model_averages(groups: Sequence[Group], baseline: str | None) -> Iterable[Table]:
     if len(groups) > 1:
-        costs = {series.label: series.mean_cost() for group in groups for series in group.series}
-        labels = sorted(costs, key=lambda label: (label != baseline, costs[label], label))
         title = f"{groups[0].model} · averages over lengths, accuracy, %"
-        yield averages_table(title, labels, {group.name: group for group in groups})
+        names = ordered_labels((series for group in groups for series in group.series), baseline)
+        yield averages_table(title, names, {group.name: group for group in groups})
 
 
-def _parts(title: str, group: Group) -> Table:
-    head = ("decoder", *(f"L={length}" for length in group.lengths))
-    body = [
-        (series.label, *(result and result.estimate("score") for result in map(series.results.get, group.lengths)))
-        for series in group.series
-    ]
-    return Table.of("parts", title, head, body, alike=lambda column: _alike(group, column - 1))
+def ordered_labels(every: Iterable[Series], baseline: str | None) -> list[str]:
+    """Return the labels of all decoders: the baseline first, then by cost."""
+    costs = {series.label: series.mean_cost() for series in every}
+    return sorted(costs, key=lambda label: (label != baseline, costs[label], label))
 
 
 def _paired(title: str, pairs: Sequence[Pair]) -> Table:
     head = ("decoder", "length", "n", "accuracy", "difference", f"{LEVEL:.0%} interval", "better", "worse", "p")
     body = []
-    for pair, p in zip(pairs, corrected_chances(pairs), strict=True):
+    for pair in pairs:
         result = pair.comparison
-        differs = result.better + result.worse > 0  # an error of 0 would claim more than n problems can show
+        differs = result.better + result.worse > 0  # otherwise an error of 0 would claim too much
         error = f" ± {100 * result.error:.1f}" if differs and result.error is not None else ""
         body.append(
             (
@@ -173,7 +228,7 @@ def _paired(title: str, pairs: Sequence[Pair]) -> Table:
                 f"{signed(result.low)} … {signed(result.high)}" if differs else MISSING,
                 str(result.better),
                 str(result.worse),
-                f"{p:.3f}" if p >= 0.001 else f"{p:.0e}",
+                f"{pair.p:.3f}" if pair.p >= 0.001 else f"{pair.p:.0e}",
             )
         )
     notes = [
@@ -182,12 +237,12 @@ def _paired(title: str, pairs: Sequence[Pair]) -> Table:
         + (f", corrected for {len(pairs)} comparisons (Holm)." if len(pairs) > 1 else ".")
     ]
     if any(pair.comparison.better + pair.comparison.worse == 0 for pair in pairs):
-        notes.append("Where no problem got better or worse, n problems cannot tell the two apart: this is not a proof.")
+        notes.append("Where no problem got better or worse, n problems show no difference: this is not a proof.")
     return Table.of("paired", title, head, body, notes)
 
 
 def pass_curves(group: Group, length: int) -> dict[str, dict[int, Estimate]]:
-    """By label, where the draws at this length are more than one per problem and not votes on another decoder's."""
+    """Return pass@k by label, for decoders with several draws per problem at this length."""
     own = {each.label: each.records[length] for each in group.series if each.samples == 1 and length in each.records}
     curves = {label: pass_curve(records) for label, records in own.items()}
     return {label: curve for label, curve in curves.items() if max(curve, default=1) > 1}
@@ -211,7 +266,9 @@ def _timing(group: Group) -> Table:
                 figures = (f"{seconds:.3f}", f"{calls:.0f}", f"{peak:.0f}" if peak else MISSING)
                 body.append((series.label, str(length), *figures))
     head = ("decoder", "length", "seconds", "calls", "peak MiB")
-    note = "Measured, so another machine or batch gives other figures: seconds are a problem's share of its batch."
+    note = (
+        "Measured, so a different machine or batch gives different figures: seconds are a problem's share of its batch."
+    )
     return Table.of("timing", f"{group.model} · {group.name} · timing", head, body, [note])
 
 
@@ -235,7 +292,7 @@ def percent(estimate: Estimate | None) -> TableCell:
 
 
 def _uncertain(estimate: Estimate) -> str:
-    """The standard error; where every problem agrees it would be 0, so there Wilson's interval."""
+    """Return the standard error, or Wilson's interval where all problems agree and the error would be 0."""
     if estimate.error:
         return f" ± {100 * estimate.error:.1f}"
     if not 0 <= (estimate.value or 0.0) <= 1:
@@ -244,7 +301,7 @@ def _uncertain(estimate: Estimate) -> str:
     return f" ({100 * low:.0f}–{100 * high:.0f})"
 
 
-def _rows(results: Sequence[Result | None]) -> str:
+def _passes(results: Sequence[Result | None]) -> str:
     return " · ".join(MISSING if result is None else f"{result.cost['forward_passes']:.0f}" for result in results)
 
 
@@ -258,7 +315,7 @@ def _beside(name: str, published: Published) -> list[str]:
 
 
 def _rank(rows: Sequence[list[TableCell]], column: int) -> None:
-    """Mark the best of a column and the second; equal figures share their rank, and a lone figure has none."""
+    """Mark the best and second best of a column; equal figures share a rank, and a single figure has none."""
     values = [row[column].value for row in rows]
     known = sorted({round(value, 9) for value in values if value is not None}, reverse=True)
     for row, value in zip(rows, values, strict=True):
@@ -267,6 +324,6 @@ def _rank(rows: Sequence[list[TableCell]], column: int) -> None:
 
 
 def signed(value: float) -> str:
-    """In percent with its sign; a value that rounds to zero has none."""
+    """Format a share in percent with its sign; a value that rounds to zero has none."""
     text = f"{100 * value:+.1f}"
     return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")

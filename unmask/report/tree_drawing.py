@@ -1,30 +1,39 @@
-"""Where the boxes of a search tree go: a column per search, children centred on their parents. A search tree as a picture, and as text for a terminal: a column per search, an arrow from parent to child.
+"""A search tree as a picture: a column of boxes per search, with an arrow from parent to child.
 
-A box shows what a candidate wrote, its total score and how much of it this search added. The path to the answer is
-coloured and pruned candidates are pale. Another decoder's trace of the same prompt can be shown beside it, split at the
-search's blocks."""
+A box shows what a candidate wrote, its total score and the part that this search added. The path to the answer is
+coloured and pruned candidates are pale. A second decoder's trace of the same prompt is below, split at the searches.
+"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from unmask.errors import UnmaskError
 from unmask.report.gather import visible
 from unmask.report.plots import render
-from unmask.report.search_tree import Beside, Node, SearchStep, Tree
+from unmask.report.search_tree import Beside, Node, Tree, facts, heading, hundredths
 
+MOST = 12  # searches in one picture
 SIZE = 7.5  # of the font; all lengths are in points
 CHAR, LINE = 0.64 * SIZE, 1.28 * SIZE  # of DejaVu Sans Mono, which comes with matplotlib, rounded to whole pixels
-WIDE, NARROW, TALL = 34, 16, 9  # the most and fewest letters per line, the most lines per box
+WIDE, NARROW, TALL = 34, 16, 9  # most and fewest characters per line, most lines per box
 PAD, GAP, ARROW, EDGE = 4.0, 5.0, 38.0, 14.0
-MARKS = {True: "✓", False: "✗", None: ""}
+TOP = EDGE + 4.5 * LINE  # of the boxes, below the title and the headings
+FONT: Any = {"size": SIZE, "va": "top", "family": "DejaVu Sans Mono"}
+NOTES = (
+    "total log p (added by this search) · ×n: drawn n times",
+    "∎ end of text · beside: log p when written, and what the search did with it",
+)
 
 
 @dataclass(frozen=True)
 class Look:
+    """The colours of a box and the width of its lines."""
+
     face: str
     line: str
     ink: str
@@ -35,17 +44,14 @@ CHOSEN = Look("#FFF3E0", "#D55E00", "#000000", 1.8)
 KEPT = Look("#EAF3F9", "#0072B2", "#000000", 0.9)
 PRUNED = Look("#FFFFFF", "#CFCFCF", "#7D7D7D", 0.6)
 OTHER = Look("#F2F2F2", "#606060", "#000000", 0.9)
-NOTES = (
-    "total log p (added by this search) · ×n: drawn n times",
-    "∎ end of text · beside: log p when written, and what the search did with it",
-)
 LEGEND = ((CHOSEN, "leads to the answer"), (KEPT, "kept"), (PRUNED, "pruned"))
 
 
 @dataclass
 class Box:
+    """A headline and lines of text at a place of the picture."""
+
     head: str
-    note: str  # at the right of the head
     lines: list[str]
     look: Look
     x: float = 0.0
@@ -54,40 +60,53 @@ class Box:
 
     @property
     def height(self) -> float:
-        return LINE * (len(self.lines) + bool(self.head)) + 2 * PAD
+        return LINE * (len(self.lines) + 1) + 2 * PAD
 
     @property
     def middle(self) -> float:
         return self.y + self.height / 2
 
-    @property
-    def letters(self) -> int:
-        return max(len(line) for line in [f"{self.head}  {self.note}", *self.lines])
+
+def tree_image(tree: Tree, kind: str) -> bytes:
+    """Return the tree as `svg`, `png` or `pdf`."""
+    if len(tree.searches) > MOST:
+        raise UnmaskError(
+            f"a picture must have at most {MOST} searches, got {len(tree.searches)} searches: use a larger block, no "
+            "interval, or the tree as text"
+        )
+    columns = [[Box("prompt", _wrapped(tree.prompt, 30), OTHER)]]
+    columns += [[_box(node) for node in search.nodes] for search in tree.searches]
+    lane = _lane(tree.beside) if tree.beside else []
+    width, height = _lay_out(tree, columns, lane)
+
+    def paint(figure: Any) -> None:
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, width), ylim=(height, 0))
+        axes.axis("off")
+        _write(axes, EDGE, EDGE, visible(tree.title), weight="bold", size=SIZE + 1.5)
+        for number, (search, column) in enumerate(zip(tree.searches, columns[1:], strict=True)):
+            _write(axes, column[0].x, EDGE + 2 * LINE, heading(number, search), weight="bold")
+            _write(axes, column[0].x, EDGE + 3 * LINE, search.counts, color="#606060")
+        _draw_arrows(axes, tree, columns, lane)
+        for box in (*(box for column in columns for box in column), *lane):
+            _draw_box(axes, box)
+        _draw_legend(axes, height)
+
+    return render(paint, (width / 72, height / 72), kind)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """All boxes with their places."""
-
-    tree: Tree
-    root: Box
-    columns: list[list[Box]]
-    lane: list[Box]  # the other decoder, below the tree
-    width: float
-    height: float
+def _box(node: Node) -> Box:
+    return Box(facts(node), _wrapped(node.text, WIDE), CHOSEN if node.chosen else KEPT if node.kept else PRUNED)
 
 
-def heads(place: int, search: SearchStep) -> tuple[str, str]:
-    counts = f"{search.candidates} drawn, {len(search.nodes)} distinct, {search.kept} kept"
-    return f"search {place + 1}, step {search.step}", counts
-
-
-def hundredths(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
+def _lane(beside: Beside) -> list[Box]:
+    written = zip(beside.texts, beside.logp, beside.met, strict=True)
+    boxes = [Box(f"{hundredths(logp)}  {met}", _wrapped(text, WIDE), OTHER) for text, logp, met in written]
+    return [Box("beside", textwrap.wrap(visible(beside.label), 30), OTHER), *boxes]
 
 
 def _wrapped(text: str, wide: int) -> list[str]:
-    """Line ends are kept, long lines are wrapped, and the middle of a text that is too tall is left out."""
+    """Wrap long lines, and leave out the middle of a text that is too tall."""
     lines: list[str] = []
     for line in text.expandtabs(2).strip("\n").split("\n"):
         lines += textwrap.wrap(visible(line), wide, replace_whitespace=False, drop_whitespace=False) or [""]
@@ -96,163 +115,49 @@ def _wrapped(text: str, wide: int) -> list[str]:
     return lines
 
 
-def _box(node: Node) -> Box:
-    look = CHOSEN if node.chosen else KEPT if node.kept else PRUNED
-    count = f"×{node.count}" if node.count > 1 else ""
-    note = " ".join(word for word in (count, MARKS[node.right]) if word)
-    return Box(scored(node), note, _wrapped(node.text, WIDE), look)
-
-
-def scored(node: Node) -> str:
-    """The total, and what this search added unless that is all of it."""
-    return hundredths(node.score) + (f" ({hundredths(node.gain)})" if node.parent is not None else "")
-
-
-def lay_out(tree: Tree) -> Layout:
-    root = Box("prompt", "", _wrapped(tree.prompt, 30), OTHER)
-    columns = [[_box(node) for node in search.nodes] for search in tree.searches]
-    lane = _lane(tree.beside) if tree.beside else []
-    x = _column(EDGE, [root, *lane[:1]], NARROW)
-    for place, (column, search) in enumerate(zip(columns, tree.searches, strict=True)):
-        x = _column(x + ARROW, [*column, *lane[place + 1 : place + 2]], max(map(len, heads(place, search))))
-    x = max(x, EDGE + max(map(len, NOTES)) * CHAR, EDGE + len(tree.title) * CHAR * 1.2)
-    top = EDGE + 4.5 * LINE
-    height = max(sum(box.height + GAP for box in column) for column in [[root], *columns])
-    _stack([root], [top + height / 2 - root.height / 2], top, height)
-    above = [root]
-    for column, search in zip(columns, tree.searches, strict=True):
-        _stack(column, _wishes(column, [above[node.parent or 0] for node in search.nodes]), top, height)
-        above = column
-    kept = [box.middle for box in columns[0] if box.look is not PRUNED]  # the prompt is centred on them
-    root.y = max(top, sum(kept) / len(kept) - root.height / 2)
-    bottom = top + height + 2 * LINE
-    for box in lane:
-        box.y = bottom
-    bottom += max((box.height + LINE for box in lane), default=-LINE)
-    return Layout(tree, root, columns, lane, x + EDGE, bottom + 4 * LINE + EDGE)
-
-
-def _lane(beside: Beside) -> list[Box]:
-    head = Box("beside", MARKS[beside.right], textwrap.wrap(visible(beside.label), 30), OTHER)
-    written = zip(beside.texts, beside.logp, beside.met, strict=True)
-    return [head, *(Box(hundredths(logp), met, _wrapped(text, WIDE), OTHER) for text, logp, met in written)]
-
-
-def _column(x: float, boxes: Sequence[Box], letters: int) -> float:
-    """Makes all boxes as wide as the widest, and at least this many letters; returns the column's right edge."""
-    width = max(letters, max(box.letters for box in boxes)) * CHAR + 2 * PAD
-    for box in boxes:
-        box.x, box.width = x, width
-    return x + width
-
-
-def _wishes(column: Sequence[Box], above: Sequence[Box]) -> list[float]:
-    """The preferred top of each box: siblings together, centred on their parent."""
-    wishes = []
-    for parent in above:
-        siblings = [box for box, other in zip(column, above, strict=True) if other is parent]
-        before = len([other for other in above[: len(wishes)] if other is parent])
-        tall = sum(box.height + GAP for box in siblings) - GAP
-        wishes.append(parent.middle - tall / 2 + sum(box.height + GAP for box in siblings[:before]))
-    return wishes
-
-
-def _stack(column: Sequence[Box], wishes: Sequence[float], top: float, height: float) -> None:
-    """As near to their wishes as the order, the gaps and the page allow."""
-    floor = top
-    for box, wish in zip(column, wishes, strict=True):
-        box.y = max(wish, floor)
-        floor = box.y + box.height + GAP
-    ceiling = top + height
-    for box in reversed(column):
-        box.y = min(box.y, ceiling - GAP - box.height)
-        ceiling = box.y
-
-
-MOST = 12  # searches in one picture
-FONT: Any = {"size": SIZE, "va": "top", "family": "DejaVu Sans Mono"}
-
-
-def tree_image(tree: Tree, kind: str) -> bytes:
-    if len(tree.searches) > MOST:
-        raise UnmaskError(
-            f"a picture of {len(tree.searches)} searches cannot be read, only up to {MOST}: "
-            "choose a larger block, no interval, or the tree as text"
+def _lay_out(tree: Tree, columns: Sequence[list[Box]], lane: Sequence[Box]) -> tuple[float, float]:
+    """Place all boxes, each column centred and the lane below; return the size of the picture."""
+    tallest = max(sum(box.height + GAP for box in column) for column in columns)
+    bottom = TOP + tallest + 2 * LINE
+    heads = [0, *(max(len(heading(place, each)), len(each.counts)) for place, each in enumerate(tree.searches))]
+    x = EDGE
+    for place, column in enumerate(columns):
+        below = list(lane[place : place + 1])
+        letters = max(
+            NARROW, heads[place], *(len(line) for box in (*column, *below) for line in (box.head, *box.lines))
         )
-    layout = lay_out(tree)
-    return render(lambda figure: _paint(figure, layout), (layout.width / 72, layout.height / 72), kind)
+        y = TOP + (tallest - sum(box.height + GAP for box in column)) / 2
+        for box in (*column, *below):
+            box.x, box.y, box.width = x, y, letters * CHAR + 2 * PAD
+            y += box.height + GAP
+        for box in below:
+            box.y = bottom
+        x += letters * CHAR + 2 * PAD + ARROW
+    bottom += max((box.height + LINE for box in lane), default=-LINE)
+    width = max(x - ARROW, EDGE + max(map(len, NOTES)) * CHAR, EDGE + len(tree.title) * CHAR * 1.2)
+    return width + EDGE, bottom + 4 * LINE + EDGE
 
 
-def describe(tree: Tree, width: int = 100) -> str:
-    """For a terminal: ● leads to the answer, ○ was kept, · was pruned."""
-    lines = [_flat(tree.title), _flat(tree.prompt)]
-    lines += [": ".join(heads(place, search)) for place, search in enumerate(tree.searches)]
-    lines += ["", _survivors(tree), *_branches(tree, 0, None, "")]
-    if tree.beside:
-        lines += ["", f"beside it {_flat(tree.beside.label)} {MARKS[tree.beside.right]}".rstrip()]
-        for text, logp, met in zip(tree.beside.texts, tree.beside.logp, tree.beside.met, strict=True):
-            lines.append(f"  {met:<11} {hundredths(logp):>8}  {_flat(text)}")
-    return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines) + "\n"
-
-
-def _survivors(tree: Tree) -> str:
-    """Beams of one text search as one beam, at the price of several."""
-    last = tree.searches[-1]
-    return f"{last.distinct} distinct of {last.kept} rows survive the last search"
-
-
-def _branches(tree: Tree, search: int, parent: int | None, indent: str) -> Iterator[str]:
-    nodes = tree.searches[search].nodes if search < len(tree.searches) else ()
-    children = [(place, node) for place, node in enumerate(nodes) if node.parent == parent]
-    for place, node in children:
-        final = place == children[-1][0]
-        sign = "●" if node.chosen else "○" if node.kept else "·"
-        count = f"×{node.count}" if node.count > 1 else ""
-        facts = " ".join(word for word in (scored(node), count, MARKS[node.right]) if word)
-        yield f"{indent}{'└' if final else '├'}{sign} {facts}  {_flat(node.text)}"
-        yield from _branches(tree, search + 1, place, indent + ("   " if final else "│  "))
-
-
-def _flat(text: str) -> str:
-    return visible(text.strip("\n").replace("\n", "↵"))
-
-
-def _paint(figure: Any, layout: Layout) -> None:
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, layout.width), ylim=(layout.height, 0))
-    axes.axis("off")
-    tree = layout.tree
-    _write(axes, EDGE, EDGE, visible(tree.title), weight="bold", size=SIZE + 1.5)
-    for number, (search, column) in enumerate(zip(tree.searches, layout.columns, strict=True)):
-        head, counts = heads(number, search)
-        _write(axes, column[0].x, EDGE + 2 * LINE, head, weight="bold")
-        _write(axes, column[0].x, EDGE + 3 * LINE, counts, color="#606060")
-    _arrows(axes, layout)
-    for box in (layout.root, *(box for column in layout.columns for box in column), *layout.lane):
-        _draw_box(axes, box)
-    _legend(axes, layout)
-
-
-def _arrows(axes: Any, layout: Layout) -> None:
-    above = [layout.root]
-    for column, search in zip(layout.columns, layout.tree.searches, strict=True):
-        pairs = [(above[node.parent or 0], box) for node, box in zip(search.nodes, column, strict=True)]
-        for look in (PRUNED, KEPT, CHOSEN):  # the path to the answer lies on top
-            for parent, box in pairs:
-                if box.look is look:
-                    _arrow(axes, (parent.x + parent.width, parent.middle), (box.x, box.middle), look)
-        above = column
-    for before, after in zip(layout.lane[:-1], layout.lane[1:], strict=True):
+def _draw_arrows(axes: Any, tree: Tree, columns: Sequence[list[Box]], lane: Sequence[Box]) -> None:
+    pairs = [
+        (above[node.parent or 0], box)
+        for above, column, search in zip(columns[:-1], columns[1:], tree.searches, strict=True)
+        for node, box in zip(search.nodes, column, strict=True)
+    ]
+    for look in (PRUNED, KEPT, CHOSEN):  # the path to the answer lies on top
+        for parent, box in pairs:
+            if box.look is look:
+                _draw_arrow(axes, (parent.x + parent.width, parent.middle), (box.x, box.middle), look)
+    for before, after in pairwise(lane):
         y = before.y + PAD + LINE
-        _arrow(axes, (before.x + before.width, y), (after.x, y), OTHER)
+        _draw_arrow(axes, (before.x + before.width, y), (after.x, y), OTHER)
 
 
-def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], look: Look) -> None:
+def _draw_arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], look: Look) -> None:
     from matplotlib.patches import PathPatch, Polygon
     from matplotlib.path import Path
 
-    half = (start[0] + end[0]) / 2
-    tip = 4 + look.width
+    half, tip = (start[0] + end[0]) / 2, 4 + look.width
     points = [start, (half, start[1]), (half, end[1]), (end[0] - tip, end[1])]
     curve = Path(points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
     axes.add_patch(PathPatch(curve, fill=False, edgecolor=look.line, linewidth=look.width))
@@ -261,27 +166,23 @@ def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], look
 
 
 def _draw_box(axes: Any, box: Box) -> None:
-    _frame(axes, box.x, box.y, box.width, box.height, box.look)
-    y = box.y + PAD
-    _write(axes, box.x + PAD, y, box.head, weight="bold", color=box.look.ink)
-    _write(axes, box.x + box.width - PAD, y, box.note, color=box.look.ink, ha="right")
+    _draw_frame(axes, box.x, box.y, box.width, box.height, box.look)
+    _write(axes, box.x + PAD, box.y + PAD, box.head, weight="bold", color=box.look.ink)
     for number, line in enumerate(box.lines, 1):
-        _write(axes, box.x + PAD, y + number * LINE, line, color=box.look.ink)
+        _write(axes, box.x + PAD, box.y + PAD + number * LINE, line, color=box.look.ink)
 
 
-def _frame(axes: Any, x: float, y: float, width: float, height: float, look: Look) -> None:
+def _draw_frame(axes: Any, x: float, y: float, width: float, height: float, look: Look) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    shape = "round,pad=0,rounding_size=3"
-    axes.add_patch(
-        FancyBboxPatch((x, y), width, height, shape, facecolor=look.face, edgecolor=look.line, linewidth=look.width)
-    )
+    style: Any = {"facecolor": look.face, "edgecolor": look.line, "linewidth": look.width}
+    axes.add_patch(FancyBboxPatch((x, y), width, height, "round,pad=0,rounding_size=3", **style))
 
 
-def _legend(axes: Any, layout: Layout) -> None:
-    x, y = EDGE, layout.height - EDGE - 3 * LINE
+def _draw_legend(axes: Any, height: float) -> None:
+    x, y = EDGE, height - EDGE - 3 * LINE
     for look, words in LEGEND:
-        _frame(axes, x, y + 1, 14.0, LINE - 2, look)
+        _draw_frame(axes, x, y + 1, 14.0, LINE - 2, look)
         _write(axes, x + 19, y, words, color="#404040")
         x += 19 + (len(words) + 3) * CHAR
     for number, words in enumerate(NOTES, 1):

@@ -19,7 +19,7 @@ import torch
 from unmask import environment
 from unmask.core import reseed
 from unmask.errors import UnmaskError
-from unmask.models.checkpoints.fingerprint import checkpoint
+from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.runs.grid import Grid, digest_of
 from unmask.runs.header import arithmetic
 from unmask.runs.record import FORMAT, Counts, Measured, Name, Record, trace_file
@@ -155,7 +155,7 @@ def head(grid: Grid, problems: dict[str, list[Problem]]) -> dict[str, Any]:
         },
         "deterministic": exact and environment.deterministic(),
         "arithmetic": arithmetic(),
-        "spec": grid.spec(problems) | {"checkpoints": [checkpoint(name) for name in grid.models]},
+        "spec": grid.spec(problems) | {"checkpoints": [local_fingerprint(name) for name in grid.models]},
     }
 
 

@@ -16,7 +16,7 @@ import unmask.tasks  # noqa: F401  importing registers
 from unmask.core import decoder
 from unmask.core.decoder import resolve
 from unmask.errors import UnmaskError
-from unmask.models import default_block, default_length, model
+from unmask.models import defaults, model
 from unmask.models.load import registered
 from unmask.registry import Call, parse
 from unmask.runs.record import Cell
@@ -139,7 +139,7 @@ def make_grid(
     most = check_max_forward_passes(max_forward_passes)
     names = tuple(dict.fromkeys(model.spec(model.make(name)) if registered(name) else name for name in models))
     for name in names if here else ():
-        default_block(name)  # a model that is not there is refused before a folder is made
+        defaults(name).block  # a model that is not there is refused before a folder is made
     configured = configure(tasks, prompts=prompts, allow_code=allow_code, sandbox=sandbox)
     grid = Grid(
         names,
@@ -163,14 +163,14 @@ def resolved(spec: str, length: int, block: int | None = None) -> str:
 def _block(name: str) -> int | None:
     """Of a block-causal model. One that cannot be read here is refused where it runs."""
     try:
-        return default_block(name)
+        return defaults(name).block
     except UnmaskError:
         return None
 
 
 def _shared_length(names: Sequence[str]) -> int:
     """The default length of the models, where they agree."""
-    lengths = {name: default_length(name) for name in names}
+    lengths = {name: defaults(name).length for name in names}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise UnmaskError(f"the models have different default lengths ({listed}): choose with --length")

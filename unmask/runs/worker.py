@@ -19,7 +19,7 @@ import unmask.tasks  # noqa: F401  registers the tasks
 from unmask import environment
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.models.checkpoints.fingerprint import checkpoint
+from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.models.devices import free, proc_bytes
 from unmask.runs.generation import Generation
 from unmask.runs.header import arithmetic
@@ -230,7 +230,7 @@ class Worker:
             torch.cuda.empty_cache()
             model = job.placement.load(job.cell.model)
             gauge = Gauge(model.denoiser.device, job.placement.budget, self.share)
-            self._held = (wanted, model, gauge, checkpoint(job.cell.model))
+            self._held = (wanted, model, gauge, local_fingerprint(job.cell.model))
         return self._held[1:]
 
     def _decode(self, generation: Generation, prompts: Sequence[EncodedPrompt], traced: bool) -> list[Attempt]:

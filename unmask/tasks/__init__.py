@@ -1,4 +1,4 @@
-"""Tasks: how a problem is posed, how an answer is read, how it is graded. Text only."""
+"""Tasks: how a problem is posed, how an answer is read and how it is graded, all as text."""
 
 from unmask.tasks.generated.countdown import Countdown
 from unmask.tasks.generated.mini_code import MiniCode

@@ -1,4 +1,4 @@
-"""Benchmark files: from the folder in `UNMASK_DATA` (or `--data`), else from the Hugging Face hub."""
+"""Reads benchmark files from the folder in `UNMASK_DATA` (or `--data`), else from the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any
 from unmask.errors import UnmaskError
 
 VARIABLE = "UNMASK_DATA"
-_HINT = f"give a folder that holds the benchmark files with --data DIR or {VARIABLE}"
+_HINT = f"name a folder with the benchmark files by --data DIR or {VARIABLE}"
 
 
 class Entry(dict[str, Any]):
-    """A record of a file, which says where it is when a column is missing."""
+    """A record of a file; the error for a missing column says which record it is."""
 
     def __init__(self, where: str, values: dict[str, Any]):
         super().__init__(values)
@@ -32,10 +32,11 @@ class Entry(dict[str, Any]):
 @dataclass(frozen=True)
 class Dataset:
     local: str  # path under the data folder
-    repo: str = ""  # on the hub; empty if it is not there
+    repo: str = ""  # repository on the hub, if there is one
     remote: tuple[str, ...] = ()  # files in the repository
 
     def rows(self) -> list[Any]:
+        """Read all records, from the data folder if it is set."""
         folder = os.environ.get(VARIABLE)
         if folder:
             path = Path(folder) / self.local
@@ -58,19 +59,18 @@ class Dataset:
 
 
 def use(folder: str | Path) -> None:
-    """Read from this folder from now on, in this process and its children."""
+    """Set the data folder of this process and its children."""
     if not Path(folder).is_dir():
         raise UnmaskError(f"there is no data folder {folder}")
     os.environ[VARIABLE] = str(Path(folder).resolve())
 
 
 def read(path: Path) -> list[Any]:
-    """One dictionary per record, except in JSON files, which hold any list."""
+    """Return one dictionary per record, except for JSON files, which contain any list."""
     rows = _read(path)
-    if path.suffix != ".json":
-        for number, row in enumerate(rows, 1):
-            if not isinstance(row, dict):
-                raise UnmaskError(f"record {number} of {path} is not an object: {str(row)[:40]!r}")
+    for number, row in enumerate(rows, 1):
+        if path.suffix != ".json" and not isinstance(row, dict):
+            raise UnmaskError(f"record {number} of {path} is not an object: {str(row)[:40]!r}")
     return [Entry(f"record {n} of {path}", row) if isinstance(row, dict) else row for n, row in enumerate(rows, 1)]
 
 
@@ -93,5 +93,5 @@ def _parquet(path: Path) -> list[Any]:
     try:
         from pyarrow import parquet  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise UnmaskError(f"the hub's files need pyarrow (pip install 'unmask[data]'), or else: {_HINT}") from None
+        raise UnmaskError(f"files from the hub need pyarrow (pip install 'unmask[data]'); or {_HINT}") from None
     return parquet.read_table(path).to_pylist()

@@ -13,8 +13,8 @@ from typing import Any
 from unmask.errors import UnmaskError, nearest
 from unmask.tasks.task import Grade, Metric, Problem, Task, problems_of
 
-ENDLESS = 20_000  # problems of a generated family that are searched at most
-PATIENCE = 2_000  # how many of them are searched in vain
+ENDLESS = 20_000  # largest number of problems of a generated family that are searched
+PATIENCE = 2_000  # problems that are searched after the last match
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Scores:
 
     @property
     def accuracy(self) -> float:
-        """Mean score in percent."""
+        """Return the mean score in percent."""
         return 100 * sum(grade.score for grade in self.grades) / len(self.grades)
 
     def results(self) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def grade(
     metric: Metric = "ours",
     progress: Callable[[int, int], None] | None = None,
 ) -> Scores:
-    """Grade every line; results are in the order of the lines."""
+    """Grade every line and return the grades in the order of the lines."""
     outputs = read(lines)
     ready(task)
     problems = match(task, outputs)
@@ -63,7 +63,7 @@ def grade(
 
 
 def ready(task: Task) -> None:
-    """Let a task that runs programs raise before any work is done."""
+    """Raise, before any work is done, if the task cannot grade here."""
     check = getattr(task, "ready", None)
     if check is not None:
         check()
@@ -72,7 +72,7 @@ def ready(task: Task) -> None:
 def read(lines: Iterable[str]) -> list[Submission]:
     outputs = [_output(line, number) for number, line in enumerate(lines, 1) if line.strip()]
     if not outputs:
-        raise UnmaskError('there is nothing to grade: each line is {"id" or "question": …, "output": …}')
+        raise UnmaskError('there is nothing to grade: each line must be {"id" or "question": …, "output": …}')
     return outputs
 
 
@@ -88,12 +88,12 @@ def _output(line: str, number: int) -> Submission:
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
     if not isinstance(name, str):
-        raise UnmaskError(f'line {number} names no problem: "id" or "question" is a text')
+        raise UnmaskError(f'line {number} names no problem: "id" or "question" must be a text')
     return Submission(number, (by, name if by == "id" else _plain(name)), entry["output"])
 
 
 def match(task: Task, outputs: Sequence[Submission]) -> list[Problem]:
-    """The problem each output answers."""
+    """Return the problem that each output answers."""
     known = _index(task, outputs)
     lines: dict[str, int] = {}
     problems: list[Problem] = []
@@ -103,7 +103,7 @@ def match(task: Task, outputs: Sequence[Submission]) -> list[Problem]:
             raise UnmaskError(_unknown(output, known, not isinstance(problems_of(task), Sequence)))
         if len(matches) > 1:
             ids = " and ".join(problem.id for problem in matches)
-            raise UnmaskError(f"line {output.line}: this question belongs to {ids}: give the id instead")
+            raise UnmaskError(f"line {output.line}: this question belongs to {ids}: use the id instead")
         first = lines.setdefault(matches[0].id, output.line)
         if first != output.line:
             raise UnmaskError(f"line {output.line} answers {matches[0].id} again, after line {first}")
@@ -115,7 +115,7 @@ Index = dict[tuple[str, str], list[Problem]]
 
 
 def _index(task: Task, outputs: Sequence[Submission]) -> Index:
-    """Problems by id and by question; an endless family is searched while it holds problems of the outputs."""
+    """Return problems by id and by question; an endless family is searched while problems of the outputs are found."""
     problems = problems_of(task)
     finite = isinstance(problems, Sequence)
     missing = {output.key for output in outputs}
@@ -142,10 +142,10 @@ def _unknown(output: Submission, known: Index, endless: bool) -> str:
     ids = [problem_id for kind, problem_id in known if kind == "id"]
     hint = nearest(name, ids) if len(ids) < 2000 else ""
     hint = hint if hint.startswith("did you") else f"ids look like {ids[0]!r}"
-    hint += "; the task's settings choose its problems" if endless else ""
+    hint += "; the settings of the task choose its problems" if endless else ""
     return f"line {output.line}: this task has no problem {name[:60]!r}: {hint}"
 
 
 def _plain(question: str) -> str:
-    """Questions are compared without regard to white space."""
+    """Return a question in the form in which it is compared, without regard to white space."""
     return " ".join(question.split())

@@ -1,4 +1,4 @@
-"""What a task is: problems posed as text, answers read from text, grades."""
+"""The protocol of tasks: problems are posed as text, answers are read from text and graded."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Split = Literal["train", "validation", "test"]
 
 @dataclass(frozen=True)
 class Problem:
-    id: str  # stable across versions of the data; names the problem in records and in files to be graded
-    question: str  # without system text or template
-    gold: str  # an output that grades right under `ours`; the worked solution in generated families
-    data: Mapping[str, Any] = field(default_factory=dict)  # what the grader needs: numbers, target, asserts, …
+    id: str  # name in records and in files to be graded, stable across versions of the data
+    question: str  # question without system text and template
+    gold: str  # an output that is right under `ours`; the worked solution in generated families
+    data: Mapping[str, Any] = field(default_factory=dict)  # data for the grader: numbers, target, asserts, …
 
 
 @dataclass(frozen=True)
 class Grade:
     right: bool
-    score: float  # 1 or 0, or a fraction where the task counts parts (Sudoku's cells)
-    answer: str | None  # as read from the output; None if there is none
-    note: str = ""  # why it is wrong, or that a program ran without the full sandbox
+    score: float  # 1 or 0, or a fraction if the task counts parts (cells of a Sudoku)
+    answer: str | None  # answer as read from the output, if there is one
+    note: str = ""  # reason if it is wrong, and whether a program ran without the full sandbox
 
 
 @runtime_checkable
@@ -41,39 +41,40 @@ class Task(Protocol):
 
     @abstractmethod
     def problems(self) -> Iterable[Problem]:
-        """All problems in a fixed order; endless for generated families."""
+        """Return all problems in a fixed order; generated families are endless."""
 
     @abstractmethod
     def messages(self, problem: Problem) -> list[dict[str, str]]:
-        """The problem as chat messages; a trailing assistant message is a prefill."""
+        """Return the problem as chat messages; a trailing assistant message is a prefill."""
 
     @abstractmethod
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        """The answer an output gives, not yet graded."""
+        """Return the answer in an output, not yet graded."""
 
     def key(self, text: str) -> str:
-        """Outputs with the same key vote together; the text itself if it holds no answer."""
+        """Return the key by which outputs vote together; the text itself if it has no answer."""
         answer = self.answer(text)
         return text if answer is None else answer
 
     @abstractmethod
-    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade: ...
+    def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
+        """Grade an output."""
 
 
 task: Registry[Task] = Registry("task")
 
 
 def problems_of(source: Task) -> Iterable[Problem]:
-    """A task's problems; a file that holds something else than they are made of is refused."""
+    """Return the problems of a task, or raise if its file contains anything else."""
     try:
         return source.problems()
     except (ValueError, TypeError, AttributeError, LookupError) as error:
         what = f"{type(error).__name__}: {error}"
-        raise UnmaskError(f"the data of task {task.name(source)!r} is not what it should be ({what})") from error
+        raise UnmaskError(f"the data of task {task.name(source)!r} cannot be read ({what})") from error
 
 
 def configure(specs: Sequence[str], **options: Any) -> list[Task]:
-    """The tasks that the specs name, with each option set on the tasks that have it; None and False mean not given.
+    """Return the tasks of the specs, with each option set on the tasks that have it; None and False mean not given.
 
     An option that no task has is refused, and so is `prompts` unless every task has it.
     """

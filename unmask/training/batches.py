@@ -1,4 +1,4 @@
-"""Endless training batches: problems drawn, tokenised and padded with end tokens to one of a few widths. LLaDA's objective (arXiv 2502.09992, Eq. 3): predict masked answer tokens, weighted by 1/t."""
+"""Training batches, padded with end tokens to one of a few widths, and LLaDA's objective (arXiv 2502.09992, Eq. 3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from unmask.models.checkpoints.save import token_id
+from unmask.models.checkpoints.weights import token_id
 from unmask.models.network.transformer import Transformer
 from unmask.training.recipe import END, Recipe
 
@@ -21,7 +21,7 @@ Batch = tuple[Tensor, Tensor]  # tokens (row, width), and where each row's answe
 
 
 class BatchStream(IterableDataset[Batch]):
-    """Batches of one width each, drawn by weight. Each worker of each stream draws its own problems."""
+    """Endless batches of one width each, drawn by weight. Each worker of each stream draws its own problems."""
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, stream: int):
         self.recipe, self.tokenizer, self.stream = recipe, tokenizer, stream
@@ -52,7 +52,7 @@ class BatchStream(IterableDataset[Batch]):
 
 
 def batches(recipe: Recipe, tokenizer: Tokenizer, stream: int, workers: int) -> Iterator[Batch]:
-    """Workers take turns in a fixed order, so that a seed gives the same batches."""
+    """Yield batches from workers in a fixed order, so that a seed gives the same batches."""
     dataset = BatchStream(recipe, tokenizer, stream)
     spawn = "spawn" if workers else None
     yield from DataLoader(
@@ -61,7 +61,7 @@ def batches(recipe: Recipe, tokenizer: Tokenizer, stream: int, workers: int) -> 
 
 
 def _ignore_interrupt(worker: int) -> None:
-    """Ctrl-C reaches every process of a terminal; the one that trains decides what it means."""
+    """Ignore Ctrl-C, which reaches every process of a terminal: the training process handles it."""
     del worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -70,7 +70,7 @@ LEAST = 0.02  # smallest t: below it a row rarely has a mask, and 1/t adds only 
 
 
 def corrupt(tokens: Tensor, starts: Tensor, mask_id: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """Mask each answer token with its row's probability t: the corrupted tokens, the mask, and the weights 1/t."""
+    """Mask each answer token with its row's probability t; return corrupted tokens, mask and weights 1/t."""
     rows, width = tokens.shape
     device = tokens.device
     # Stratified: one t in each of n equal parts of [0, 1), which has less variance than independent draws.
@@ -82,7 +82,7 @@ def corrupt(tokens: Tensor, starts: Tensor, mask_id: int, generator: torch.Gener
 
 
 def loss(module: Transformer, tokens: Tensor, starts: Tensor, mask_id: int, generator: torch.Generator) -> Tensor:
-    """A bound on the negative log-likelihood per answer token, in nats."""
+    """Return a bound on the negative log-likelihood per answer token, in nats: masked tokens weighted by 1/t."""
     noisy, masked, weight = corrupt(tokens, starts, mask_id, generator)
     hidden = module(noisy)[masked]
     each = F.cross_entropy(module.head(hidden).float(), tokens[masked], reduction="none")

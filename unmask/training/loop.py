@@ -1,4 +1,4 @@
-"""Ctrl-C between steps, so that what is saved is whole. The training loop: bf16 and compiled on a GPU, averaged weights, stopped and resumed at any step."""
+"""The training loop, which can be stopped and resumed: bfloat16 and compiled layers on a GPU, averaged weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from unmask.errors import UnmaskError
-from unmask.models.checkpoints.save import token_id
+from unmask.models.checkpoints.weights import token_id
 from unmask.models.network.transformer import Transformer
 from unmask.training.batches import batches, loss
 from unmask.training.recipe import MASK, Recipe
@@ -27,32 +27,32 @@ from unmask.training.recipe import MASK, Recipe
 
 @contextlib.contextmanager
 def between_steps() -> Iterator[Callable[[], bool]]:
-    """Tells whether Ctrl-C was pressed; a second one ends the process at once."""
+    """Yield a function that returns True after Ctrl-C; a second Ctrl-C ends the process at once."""
     event = threading.Event()
-    if threading.current_thread() is not threading.main_thread():  # only that one hears signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield event.is_set
         return
 
-    def hear(number: int, frame: FrameType | None) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         del number, frame
         event.set()
         signal.signal(signal.SIGINT, before)
 
-    before = signal.signal(signal.SIGINT, hear)
+    before = signal.signal(signal.SIGINT, stop)
     try:
         yield event.is_set
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-STATE = "state.pt"
+STATE = "state.pt"  # file of the saved training state
 
 
 @dataclass
 class TrainingState:
     recipe: Recipe
     module: Transformer
-    average: Transformer  # exponential moving average of the weights, which is what is shipped
+    average: Transformer  # exponential moving average of the weights, which becomes the model
     optimizers: list[torch.optim.Optimizer]
     generator: torch.Generator
     step: int = 0
@@ -74,7 +74,7 @@ def start(recipe: Recipe, device: torch.device) -> TrainingState:
 
 
 def _optimizers(module: Transformer, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices inside layers, AdamW for the rest."""
+    """Return Muon for the matrices inside layers and AdamW for the other weights."""
     matrices = [weight for weight in module.layers.parameters() if weight.ndim == 2]
     ids = {id(weight) for weight in matrices}
     rest = [weight for weight in module.parameters() if id(weight) not in ids]
@@ -92,9 +92,9 @@ def train(
     every: int,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Train `steps` further, at most to the end of the recipe, or until `stopped` says so between two steps.
+    """Train for `steps` more, at most to the end of the recipe, or until `stopped()` is true between two steps.
 
-    `report` is called every few steps and at the end.
+    `report` is called every `every` steps and at the end.
     """
     recipe, device = state.recipe, state.module.embed.weight.device
     mask_id = token_id(tokenizer, MASK)
@@ -139,7 +139,7 @@ def _update(state: TrainingState, tokens: Tensor, starts: Tensor, mask_id: int) 
 
 
 def _rate(step: int, recipe: Recipe) -> float:
-    """The fraction of the full rate: linear warm-up, then a cosine down to zero."""
+    """Return the fraction of the full rate: linear warm-up, then a cosine down to zero."""
     if step < recipe.warmup:
         return step / recipe.warmup
     return 0.5 * (1 + math.cos(math.pi * (step - recipe.warmup) / max(1, recipe.steps - recipe.warmup)))
@@ -163,18 +163,17 @@ def save(state: TrainingState, folder: Path) -> None:
 
 
 def resume(recipe: Recipe, device: torch.device, folder: Path) -> TrainingState:
-    """The saved state of this recipe, or a new one; a state of another recipe is refused."""
+    """Return the saved state of this recipe, or a new one; a state of a different recipe is refused."""
     state = start(recipe, device)
     if not (folder / STATE).exists():
         return state
     try:
         saved = torch.load(folder / STATE, map_location=device, weights_only=True)
-    except Exception as error:  # torch raises whatever its reader trips over
-        raise UnmaskError(
-            f"{str(folder / STATE)!r} cannot be read ({type(error).__name__}): remove it, or put it back"
-        ) from None
+    except Exception as error:  # torch raises many types of errors
+        reason = f"cannot be read ({type(error).__name__})"
+        raise UnmaskError(f"{str(folder / STATE)!r} {reason}: remove or restore it") from None
     if saved["recipe"] != repr(recipe):
-        raise UnmaskError(f"{folder} holds a training of another recipe: choose another folder, or remove {STATE}")
+        raise UnmaskError(f"{folder} has a training of a different recipe: use a new folder, or remove {STATE}")
     state.module.load_state_dict(saved["module"])
     state.average.load_state_dict(saved["average"])
     for optimizer, values in zip(state.optimizers, saved["optimizers"], strict=True):

@@ -1,4 +1,4 @@
-"""Decoding accuracy of a model on the problems of a task. Training curves: loss and decoding accuracy against steps. From a recipe to a folder with a model: tokenizer, training, log, curves, weights."""
+"""From a recipe to a folder with a model: tokenizer, training, log, curves, weights; and accuracy along the way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unmask.core import Decoder
 from unmask.decoders import BestOf, LowConfidence
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.models.checkpoints.save import save_folder, token_id, write_json
+from unmask.models.checkpoints.weights import save_folder, token_id, write_json
 from unmask.models.checkpoints.tokenizer import Subwords
 from unmask.models.network.network import Network
 from unmask.runs.files import locked, make_folder, refusal, write_whole
@@ -31,9 +31,11 @@ from unmask.version import __version__
 
 @dataclass(frozen=True)
 class Tally:
-    right: list[bool]  # whether the chosen row of each problem is right
-    every: list[list[bool]]  # whether each of its final rows is right
-    rows: float  # per problem
+    """Grades of a decoder's answers to some problems."""
+
+    right: list[bool]  # True if the chosen answer of the problem is right
+    every: list[list[bool]]  # grades of all final hypotheses of each problem
+    forward_passes: float  # per problem
 
     @property
     def accuracy(self) -> float:
@@ -49,23 +51,21 @@ def tally(
     seed: int = 0,
     batch: int = 256,
 ) -> Tally:
+    """Decode the problems and grade every hypothesis."""
     generation = Generation(model, Decoding(decoder, length, seed), key=task.key)
     prompts = [read_prompt(model, task.messages(problem), length) for problem in problems]
-    outputs = [
-        output
-        for start in range(0, len(prompts), batch)
-        for output in generation.outputs(prompts[start : start + batch])
-    ]
-    right: list[bool] = []
-    every: list[list[bool]] = []
+    parts = [prompts[start : start + batch] for start in range(0, len(prompts), batch)]
+    outputs = [output for part in parts for output in generation.outputs(part)]
+    right, every = [], []
     for problem, output in zip(problems, outputs, strict=True):
-        grades = {text: task.grade(problem, text).right for text in {row.text for row in output.hypotheses}}
-        every.append([grades[row.text] for row in output.hypotheses])
+        grades = {text: task.grade(problem, text).right for text in {each.text for each in output.hypotheses}}
+        every.append([grades[each.text] for each in output.hypotheses])
         right.append(grades[output.text])
     return Tally(right, every, sum(output.cost.forward_passes for output in outputs) / len(problems))
 
 
 def draw_curves(history: list[dict[str, Any]], path: Path) -> None:
+    """Plot loss and decoding accuracy against steps."""
     try:
         import matplotlib
 
@@ -113,7 +113,7 @@ def make(
         with locked(out):
             return _train(recipe, out, device, workers, steps, report)
     except OSError as error:
-        raise refusal(out, error, "training", "the last state there is kept") from None
+        raise refusal(out, error, "training", "the last state is still there") from None
 
 
 def _train(
@@ -165,13 +165,13 @@ def _finish(state: TrainingState, tokenizer: Tokenizer, folder: Path) -> Path:
 
 
 def model_of(state: TrainingState, tokenizer: Tokenizer) -> Model:
-    """The averaged weights as a model, in float32."""
+    """Return the averaged weights as a model, in float32."""
     network = Network(state.average, token_id(tokenizer, MASK))
     return Model(state.recipe.name, network, Subwords(tokenizer, TEMPLATE), frozenset({token_id(tokenizer, END)}))
 
 
 def measure(model: Model, recipe: Recipe) -> dict[str, Any]:
-    """Accuracy by low-confidence, and the headroom of a search: pass@1 and pass@8 of tempered samples.
+    """Return the accuracy of low-confidence, and the headroom of a search: pass@1 and pass@8 of samples.
 
     These figures guide training and are not results: on a GPU they are computed in TF32.
     """

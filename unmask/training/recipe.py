@@ -1,4 +1,4 @@
-"""Training recipes as plain values, so that a shipped model can record its recipe. The embedded model's tokenizer: byte-level BPE learnt from generated text; digits and operators are single tokens."""
+"""Training recipes as plain values, which a model records, and the tokenizer: byte-level BPE of generated text."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from random import Random
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import check_known
 from unmask.models.network.transformer import Shape
 from unmask.tasks import task
-from unmask.tasks.generated.generated import Generated
+from unmask.tasks.generated.base import Generated
 
 
 @dataclass(frozen=True)
 class Share:
-    """A generated family at a level, and how often it is drawn."""
+    """A generated task at a level, and how often it is drawn."""
 
     family: str
     level: int
     weight: float = 1.0
-    length: int | None = None  # of the decoded answer; None for the recipe's
+    length: int | None = None  # masks of a decoded answer; None for those of the recipe
 
     def task(self, split: str) -> Generated:
         family = task.make(self.family, level=self.level, split=split)
@@ -35,16 +35,16 @@ class Recipe:
     shape: Shape
     mix: tuple[Share, ...]
     steps: int
-    tokens: int  # per step
-    widths: tuple[int, ...]  # of rows, prompt and answer together
+    tokens: int  # tokens per step
+    widths: tuple[int, ...]  # tokens of a row: prompt and answer together
     rate: float  # learning rate of AdamW, and of Muon, whose updates are scaled to match
     warmup: int = 200
     decay: float = 0.1  # weight decay
-    ema: float = 0.998
+    ema: float = 0.998  # decay of the averaged weights
     watch: tuple[Share, ...] = ()  # families whose decoding accuracy is measured during training
     problems: int = 128  # validation problems per family
     looks: int = 4  # measurements per training
-    length: int = 64  # of decoded answers
+    length: int = 64  # masks of a decoded answer
     vocab: int = 1024
     seed: int = 0
 
@@ -93,8 +93,7 @@ RECIPES = {recipe.name: recipe for recipe in (TINY, NANO)}
 
 
 def recipe(name: str) -> Recipe:
-    if name not in RECIPES:
-        raise UnmaskError(f"unknown recipe {name!r}: {nearest(name, RECIPES)}")
+    check_known(RECIPES, recipe=name)
     return RECIPES[name]
 
 
@@ -106,7 +105,7 @@ _SINGLE = Regex(r"[0-9^()\[\]{},.:?]| ?[+\-*/%=<>]")
 
 
 def learn(families: list[Generated], texts: int = 20_000, vocab: int = 1024, seed: int = 0) -> Tokenizer:
-    """Learn from training problems only; the same seed gives the same vocabulary."""
+    """Train a tokenizer on training problems; digits and operators are single tokens."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(_SINGLE, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False)]

@@ -1,4 +1,4 @@
-"""The playground of a server: one page that runs decoders live, and what its forms are made from."""
+"""The playground of a server: one page that runs decoders live, and the settings from which its forms are made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import unmask.decoders  # noqa: F401  importing registers
 from unmask.core import decoder
 from unmask.describe import describe_entry
 from unmask.policies.likelihood import likelihood
-from unmask.view.assets import compose, read, script
+from unmask.view.trace_page import read, render
 
 # What a browser may do with the page; its scripts, styles and requests are named in the page itself.
 HEADERS = {
@@ -23,11 +23,11 @@ HEADERS = {
 @cache
 def playground_page() -> str:
     style = read("page.css") + read("playground.css")
-    return compose("playground.html", style, script("settings", "stream", "playground", start="startPlayground()"), {})
+    return render("playground.html", style, ("settings", "stream", "playground"), "startPlayground()")
 
 
 def describe_registry() -> dict[str, Any]:
-    """Decoders and likelihoods with their settings."""
+    """Return all decoders and likelihoods with their settings."""
     return {
         "decoders": [describe_entry(decoder, name) for name in decoder],
         "likelihoods": [describe_entry(likelihood, name) for name in likelihood],

@@ -7,29 +7,42 @@ from __future__ import annotations
 
 import base64
 import gzip
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError
+from unmask.report.html import render_template
 from unmask.runs.grid import decoder_label
 from unmask.runs.record import trace_file
 from unmask.runs.store import read_run
 from unmask.runs.trace import Trace, strict_json
-from unmask.view.assets import compose, read, script
+from unmask.version import __version__
 
+FOLDER = Path(__file__).parent
+SHARED = ("dom", "words", "run", "canvases", "charts", "tree", "branches", "sentences", "player", "viewer", "page")
 MOST = 4  # traces side by side
+
+
+def render(template: str, style: str, scripts: Sequence[str], start: str, **values: Any) -> str:
+    """Render a page with one script: the shared files and these in one scope, started by the expression `start`."""
+    files = "\n".join(read(f"js/{name}.js") for name in (*SHARED, *scripts))
+    code = f'"use strict";\n(() => {{\n{files}\n{start}.catch((error) => failed(error));\n}})();\n'
+    return render_template(FOLDER / template, style, code, version=__version__, **values)
+
+
+def read(name: str) -> str:
+    return FOLDER.joinpath(name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A trace, and whether its answer is right, where that is known."""
+    """A trace, and the grade of its answer, if it is known."""
 
     trace: Trace
     right: bool | None = None
-    answer: str | None = None  # as the task read it
+    answer: str | None = None  # as the task extracted it
 
     @property
     def label(self) -> str:
@@ -44,9 +57,9 @@ class Shown:
 
 
 def read_shown(path: Path) -> Shown:
-    """A trace's file; a trace of an evaluation run has its grade in the run's records."""
+    """Read the file of a trace, and its grade from the records if it belongs to an evaluation run."""
     trace = Trace.load(path)
-    for _ in trace.replay():  # damage is refused here, not in a browser
+    for _ in trace.replay():  # raises an error if the trace is damaged
         pass
     if not (path.parent.name == "traces" and (path.parent.parent / "run.json").exists()):
         return Shown(trace)
@@ -56,13 +69,14 @@ def read_shown(path: Path) -> Shown:
 
 
 def blank_page() -> str:
-    """A page without traces, for a browser to put some into."""
+    """Return a page without traces, which a browser can add."""
     return _page("trace", "")
 
 
 def trace_page(every: Sequence[Shown]) -> str:
+    """Return a page of one to four traces of the same prompt."""
     if not 1 <= len(every) <= MOST:
-        raise UnmaskError(f"a page shows 1 to {MOST} traces, not {len(every)}: make several pages")
+        raise UnmaskError(f"traces on a page must be 1 to {MOST}, got {len(every)}: make several pages")
     try:
         _check_same(every)
         title = " and ".join(shown.label for shown in every)
@@ -73,12 +87,11 @@ def trace_page(every: Sequence[Shown]) -> str:
 
 
 def _page(title: str, data: str) -> str:
-    parts = {"title": html.escape(title.encode("utf-8", "replace").decode()), "data": data}
-    return compose("page.html", read("page.css"), script(start="startPage()"), parts)
+    return render("page.html", read("page.css"), (), "startPage()", title=title, data=data)
 
 
 def _check_same(every: Sequence[Shown]) -> None:
-    """Only texts at the same positions of the same prompt can be compared."""
+    """Raise an error unless all traces have the same prompt and length."""
     names = ("ids", "mask", "length")
     first = [every[0].trace.header[name] for name in names]
     for shown in every[1:]:

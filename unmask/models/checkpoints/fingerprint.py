@@ -1,9 +1,9 @@
-"""A checkpoint's digest: two checkpoints under one name are told apart without being loaded.
+"""The fingerprint of a checkpoint: two checkpoints under one name are distinguished without being loaded.
 
-The small files that shape a model's text and network are hashed whole. The weights of a hub id are known by its commit.
-A folder's weights are hashed whole where they are small; of larger ones the sizes, the headers (every tensor's name,
-type and shape) and three blocks of every tensor are, so that a changed number inside a tensor may go unnoticed, but not
-other training, another merge or another precision.
+The small files that affect a model's text and network are hashed whole. The weights of a hub id are identified by its
+commit. A folder's weights are hashed whole where they are small. Of larger ones the sizes, the headers (every tensor's
+name, type and shape) and three blocks of every tensor are hashed: a single changed number may go unnoticed, but not
+different training, merging or precision.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from unmask.errors import UnmaskError
-from unmask.models.checkpoints.tokenizer import read_text
+from unmask.models.checkpoints.config import read_json
+from unmask.models.checkpoints.tokenizer import read_template
 from unmask.models.checkpoints.weights import INDEX, Shards
 from unmask.models.load import checkpoint_folder, is_folder, registered
 
 WHOLE = 1 << 28  # bytes of weights that are hashed whole
-BLOCK = 1 << 12  # bytes at the start, the middle and the end of every tensor of larger weights
+BLOCK = 1 << 12  # bytes hashed at the start, the middle and the end of every tensor of larger weights
 SMALL = (
     "config.json",
     "generation_config.json",
@@ -35,52 +36,46 @@ SMALL = (
 )
 
 
-def digest(name: str, revision: str | None = None) -> dict[str, Any] | None:
-    """What a run remembers of a model; None for one that is built by code, whose spec says everything.
+def fingerprint(name: str, revision: str | None = None) -> dict[str, Any] | None:
+    """Return what a run records about a model; None for one that is built by code, whose spec identifies it.
 
-    `weights` tells how far they were looked at: `whole`, `sampled`, or only by the hub's `revision`.
+    `weights` is how they were hashed: `whole`, `sampled`, or only by the hub's `revision`.
     """
     folder = checkpoint_folder(name, revision)
     if folder is None:
         return None
     if registered(name) or is_folder(name):
-        files = [folder / file for file in Shards.of(folder).files]
-        weights = "whole" if sum(file.stat().st_size for file in files) <= WHOLE else "sampled"
-        commit = None
+        shards, commit = [folder / file for file in Shards.of(folder).files], None
+        weights = "whole" if sum(file.stat().st_size for file in shards) <= WHOLE else "sampled"
     else:
-        files, weights, commit = [], "revision", folder.name
-    small = [folder / file for file in SMALL if (folder / file).exists()]
-    parts = [_hash(file, "whole", _version(file)) for file in small]
-    parts += [_hash(file, weights, _version(file)) for file in files]
+        shards, commit, weights = [], folder.name, "revision"
+    parts = [_hash(folder / file, "whole") for file in SMALL if (folder / file).exists()]
+    parts += [_hash(file, weights) for file in shards]
+    template = read_template(folder, read_json(folder / "tokenizer_config.json", {}))
     return {
         "digest": _join([commit or "", *parts]),
         "weights": weights,
         "revision": commit,
-        "template": _template(folder),
+        "template": None if template is None else _join([template]),
     }
 
 
-def checkpoint(name: str) -> dict[str, Any] | None:
-    """The digest; None also where this machine does not have the model, or may not read it."""
+def local_fingerprint(name: str) -> dict[str, Any] | None:
+    """Return the fingerprint; None also where this machine does not have the model, or may not read it."""
     try:
-        return digest(name)
+        return fingerprint(name)
     except (UnmaskError, OSError):
         return None
 
 
-def _template(folder: Path) -> str | None:
-    template = read_text(folder).template
-    return None if template is None else _join([template])
-
-
-def _version(file: Path) -> tuple[int, int, int]:
-    """Changes when a file is written or replaced."""
+def _hash(file: Path, how: str) -> str:
     state = file.stat()
-    return state.st_ino, state.st_size, state.st_mtime_ns
+    return _hash_version(file, how, (state.st_ino, state.st_size, state.st_mtime_ns))
 
 
 @lru_cache(maxsize=4096)
-def _hash(file: Path, how: str, version: tuple[int, int, int]) -> str:
+def _hash_version(file: Path, how: str, version: tuple[int, int, int]) -> str:
+    """Hash a file once per version, which changes when the file is written or replaced."""
     size = version[1]
     with file.open("rb") as opened:
         blocks = _sampled(opened, size) if how == "sampled" else [(start, 1 << 20) for start in range(0, size, 1 << 20)]
@@ -91,7 +86,7 @@ def _hash(file: Path, how: str, version: tuple[int, int, int]) -> str:
 
 
 def _sampled(file: BinaryIO, size: int) -> list[tuple[int, int]]:
-    """The header, and blocks of every tensor; of a file that is not safetensors, blocks of the file."""
+    """Return the header and blocks of every tensor; of a file that is not safetensors, blocks of the file."""
     length = int.from_bytes(_block(file, 0, 8), "little")
     try:
         header = json.loads(_block(file, 8, min(length, size)))

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unmask.errors import UnmaskError, nearest
-from unmask.models.checkpoints.config import Config, class_names, shown
-from unmask.models.checkpoints.tokenizer import Subwords, flat_ids, read_json, read_text
+from unmask.models.checkpoints.config import Config, class_names, read_json, shown
+from unmask.models.checkpoints.tokenizer import Subwords, flat_ids, read_text
 from unmask.models.families.family import Family, family
 from unmask.models.network.transformer import Shape
 
 
+class Defaults(NamedTuple):
+    """Settings of a model that decoding needs before it is loaded."""
+
+    length: int  # masks to write
+    block: int | None  # positions per block of a block-causal model
+
+
 @dataclass(frozen=True)
 class Manifest:
+    """Everything about a checkpoint but its weights."""
+
     family: Family
     shape: Shape
     text: Subwords
@@ -24,34 +33,31 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
+    """Read all small files of a checkpoint, each once."""
     config, generation = _configs(folder)
     kind = find_family(config, folder)
     shape, text = kind.shape(config), read_text(folder)
-    mask_id = _check_id("mask_token_id", _mask_id([config, generation], text, kind, shape), shape)
+    mask_id = _mask_id([config, generation], text, kind, shape)
     ends = map(text.id, (text.specials.get("eos_token"), *kind.ends))
     eos = [_check_id("eos_token_id", number, shape) for number in flat_ids([config.get("eos_token_id"), *ends])]
     return Manifest(kind, shape, text, mask_id, frozenset(eos), _length(generation, kind))
 
 
+def read_defaults(folder: Path) -> Defaults:
+    """Read the defaults of a checkpoint from its config files, without its tokenizer."""
+    config, generation = _configs(folder)
+    kind = find_family(config, folder)
+    return Defaults(_length(generation, kind), kind.shape(config).block)
+
+
 def _check_id(key: str, number: Any, shape: Shape) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < shape.vocab:
-        raise UnmaskError(f"{key}={shown(number)} is not in the vocabulary: it must be 0 to {shape.vocab - 1}")
+        raise UnmaskError(f"{key} must be in the vocabulary, 0 to {shape.vocab - 1}, got {shown(number)}")
     return number
 
 
-def read_length(folder: Path) -> int:
-    """Only the number of masks to write by default: no tokenizer is read."""
-    config, generation = _configs(folder)
-    return _length(generation, find_family(config, folder))
-
-
-def read_block(folder: Path) -> int | None:
-    """Only the positions per block of a block-causal model: no tokenizer is read."""
-    config, _ = _configs(folder)
-    return find_family(config, folder).shape(config).block
-
-
 def find_family(config: Config, folder: Path) -> Family:
+    """Return the one family that config.json belongs to."""
     families = {name: family.make(name) for name in family}
     matching = [name for name in families if families[name].matches(config)]
     if len(matching) > 1:
@@ -71,7 +77,8 @@ def find_family(config: Config, folder: Path) -> Family:
 
 
 def _configs(folder: Path) -> tuple[Config, Config]:
-    config = {**read_json(folder / "config.json"), "_folder": str(folder.absolute())}  # its name may tell the family
+    """Return config.json, with the folder (its name may decide the family), and generation_config.json."""
+    config = {**read_json(folder / "config.json"), "_folder": str(folder.absolute())}
     return config, read_json(folder / "generation_config.json", {})
 
 
@@ -81,7 +88,7 @@ def _length(generation: Config, kind: Family) -> int:
 
 
 def _mask_id(configs: list[Config], text: Subwords, kind: Family, shape: Shape) -> int:
-    """What config and tokenizer say, which must agree; where they say nothing, what the family is known to use."""
+    """Return the mask that config and tokenizer name, which must agree; else the one that the family uses."""
     stated = [*(config.get("mask_token_id") for config in configs), text.id(text.specials.get("mask_token"))]
     named = [_check_id("mask_token_id", number, shape) for number in stated if number is not None]
     ids = list(dict.fromkeys([*named, *([] if (known := text.id(kind.mask)) is None else [known])]))
@@ -98,14 +105,14 @@ def _mask_id(configs: list[Config], text: Subwords, kind: Family, shape: Shape) 
             "or mask_token in tokenizer_config.json"
         )
     _check_special(ids[0], text, kind)
-    return ids[0]
+    return _check_id("mask_token_id", ids[0], shape)
 
 
 def _check_special(mask_id: int, text: Subwords, kind: Family) -> None:
-    """A mask that ordinary text can contain is another token than was meant."""
+    """Refuse a mask that ordinary text can contain: it is not the token that was meant."""
     token = text.tokenizer.id_to_token(mask_id)
     if token is not None and token != kind.mask and mask_id not in text.tokenizer.get_added_tokens_decoder():
         raise UnmaskError(
             f"mask_token_id={mask_id} is the ordinary token {token!r} of the tokenizer: "
-            "make mask_token_id in config.json the id of the mask"
+            "set mask_token_id in config.json to the id of the mask"
         )

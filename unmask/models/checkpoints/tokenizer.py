@@ -1,9 +1,8 @@
-"""The tokenizer and chat template of a checkpoint, and how its small files are read."""
+"""The tokenizer and chat template of a checkpoint."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
+from unmask.child_process import ChildError, ChildProcess, ChildStoppedError
 from unmask.errors import UnmaskError
-from unmask.models.checkpoints.chat_template import RENDERER
-from unmask.models.checkpoints.config import shown
+from unmask.models.checkpoints.config import check_file, read_file, read_json, shown
 from unmask.models.model import Messages
 
-HALF = "\ufffd"  # what a tokenizer writes for bytes that are not a whole character yet
-LARGEST = 2**28  # bytes of a file that is not weights
+HALF = "\ufffd"  # the character that a tokenizer writes for bytes that are not a whole character yet
+TEMPLATES = ChildProcess(Path(__file__).with_name("chat_template.py"), memory=2**29, seconds=2)
 
 # How Qwen2.5 splits text before its merges. Checkpoints with only vocab.json and merges.txt leave this to code.
 QWEN_WORDS = (
@@ -28,7 +27,7 @@ QWEN_WORDS = (
 
 @dataclass(frozen=True)
 class Numbers:
-    """A text that is its ids, where nobody reads words."""
+    """A text made of the token ids themselves, for callers that only exchange ids."""
 
     def encode(self, text: str) -> list[int]:
         return [int(word) for word in text.split()]
@@ -42,10 +41,10 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Subwords:
-    """A tokenizer and its template. Special tokens written in the text become their ids; none are added."""
+    """A tokenizer and its chat template. Special tokens written in the text become their ids; none are added."""
 
     tokenizer: Tokenizer
-    template: str | None = None  # None: a base model, where messages are joined as plain text
+    template: str | None = None  # None for a base model: messages are joined as plain text
     specials: dict[str, str] = field(default_factory=dict)  # bos_token, eos_token, mask_token, … where set
 
     def encode(self, text: str) -> list[int]:
@@ -64,81 +63,60 @@ class Subwords:
     def chat(self, messages: Messages) -> str:
         for message in messages:
             if not isinstance(message.get("role"), str) or not isinstance(message.get("content"), str):
-                raise UnmaskError(f"a message is {{'role': …, 'content': …}}, both of them text, not {message!r}")
-        if self.template is None:
-            return "\n\n".join(message["content"] for message in messages)
-        if messages and messages[-1]["role"] == "assistant":  # the answer begins with this text
-            return self._render(list(messages[:-1])) + messages[-1]["content"]
-        return self._render(list(messages))
+                raise UnmaskError(f"a message must be {{'role': text, 'content': text}}, got {message!r}")
+        return chat_text(messages, None if self.template is None else self._render)
 
     def _render(self, messages: list[dict[str, str]]) -> str:
-        return RENDERER.render(self.template or "", messages=messages, add_generation_prompt=True, **self.specials)
+        variables = {"messages": messages, "add_generation_prompt": True, **self.specials}
+        try:
+            return TEMPLATES.ask({"template": self.template, "variables": variables})
+        except ChildStoppedError:
+            raise UnmaskError("the chat template was stopped: it takes too much time or memory") from None
+        except ChildError as error:
+            sentence = " ".join(str(error).removeprefix("TemplateError: ").split())[:300]
+            raise UnmaskError(f"the chat template does not accept these messages: {sentence}") from None
+
+
+def chat_text(messages: Messages, render: Callable[[list[dict[str, str]]], str] | None) -> str:
+    """Render messages, or join them where there is no template; a last assistant message is left open."""
+    if render is None:
+        return "\n\n".join(message["content"] for message in messages)
+    if messages and messages[-1]["role"] == "assistant":  # the answer begins with this text
+        return render(list(messages[:-1])) + messages[-1]["content"]
+    return render(list(messages))
 
 
 def read_text(folder: Path) -> Subwords:
+    """Read a checkpoint's tokenizer, special tokens and chat template."""
     settings = read_json(folder / "tokenizer_config.json", {})
     tokens = {**read_json(folder / "special_tokens_map.json", {}), **settings}
     specials = {key: _content(value) for key, value in tokens.items() if key.endswith("_token") and _content(value)}
-    return Subwords(_tokenizer(folder, settings), _template(folder, settings), specials)
+    return Subwords(_tokenizer(folder, settings), read_template(folder, settings), specials)
 
 
-def read_json(path: Path, missing: Any = None) -> Any:
-    if not path.exists() and missing is not None:
-        return missing
-    try:
-        content = json.loads(read_file(path))
-    except FileNotFoundError:
-        if not path.parent.exists():
-            raise UnmaskError(f"there is no folder {str(path.parent)!r}: name the folder of a checkpoint") from None
-        raise UnmaskError(f"{path.parent} has no {path.name}: it is not the folder of a checkpoint") from None
-    except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits
-        raise UnmaskError(f"{path} cannot be read ({error}): fetch the file again") from None
-    if not isinstance(content, dict):
-        raise UnmaskError(f"{path} is not a JSON object: fetch the file again")
-    return content
-
-
-def read_file(path: Path) -> str:
-    """The text of a file, which must be a file: a pipe of that name would be waited for."""
-    check_file(path)
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnmaskError(f"{path} cannot be read ({error}): fetch the file again") from None
-
-
-def check_file(path: Path) -> None:
-    if not path.exists():
-        raise FileNotFoundError(path)
-    if not path.is_file():
-        raise UnmaskError(f"{path} is not a file: fetch it again")
-    if path.suffix != ".safetensors" and path.stat().st_size > LARGEST:
-        raise UnmaskError(f"{path} has {path.stat().st_size} bytes, which no such file needs: fetch it again")
-
-
-def flat_ids(values: Iterable[Any]) -> list[Any]:
-    """Ids may be missing, single, or lists."""
-    return [
-        number for value in values for number in (value if isinstance(value, list) else [value]) if number is not None
-    ]
-
-
-def _content(value: Any) -> str:
-    """A special token is given as text, or as an object with the text."""
-    content = value.get("content") if isinstance(value, dict) else value
-    return content if isinstance(content, str) else ""
-
-
-def _template(folder: Path, settings: dict[str, Any]) -> str | None:
+def read_template(folder: Path, settings: dict[str, Any]) -> str | None:
+    """Read the chat template from its own file or from the settings in tokenizer_config.json."""
     if (folder / "chat_template.jinja").exists():
         return read_file(folder / "chat_template.jinja")
     template = settings.get("chat_template")
-    if isinstance(template, list):  # several, each with a name
+    if isinstance(template, list):  # several templates, each with a name
         named = [entry for entry in template if isinstance(entry, dict) and entry.get("name") == "default"]
         template = named[0].get("template") if named else None
     if template is not None and not isinstance(template, str):
-        raise UnmaskError(f"chat_template in tokenizer_config.json is {shown(template)}: it must be text")
+        raise UnmaskError(f"chat_template in tokenizer_config.json must be text, got {shown(template)}")
     return template
+
+
+def flat_ids(values: Iterable[Any]) -> list[Any]:
+    """Return all ids of values that are None, an id, or a list of ids."""
+    lists = (value if isinstance(value, list) else [value] for value in values)
+    return [number for numbers in lists for number in numbers if number is not None]
+
+
+def _content(value: Any) -> str:
+    """Return the text of a special token, which is given as text or as an object that holds it."""
+    content = value.get("content") if isinstance(value, dict) else value
+    return content if isinstance(content, str) else ""
 
 
 def _tokenizer(folder: Path, settings: dict[str, Any]) -> Tokenizer:
@@ -152,7 +130,7 @@ def _tokenizer(folder: Path, settings: dict[str, Any]) -> Tokenizer:
         if vocab in files and merges in files:
             return _qwen(BPE.from_file(str(vocab), str(merges)), settings)
     except Exception as error:  # the tokenizers library raises bare Exceptions
-        raise UnmaskError(f"the tokenizer in {folder} cannot be read ({error}): fetch its files again") from None
+        raise UnmaskError(f"the tokenizer in {folder} cannot be read ({error}): download its files again") from None
     raise UnmaskError(f"{folder} has no tokenizer: it needs tokenizer.json, or vocab.json with merges.txt")
 
 

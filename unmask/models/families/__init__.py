@@ -1,27 +1,5 @@
-"""One file per family of checkpoints. Importing this package registers them."""
+"""The families of checkpoints, by what they are made from. Importing this package registers them."""
 
-from unmask.models.families import (
-    a2d,
-    dream,
-    dream_reasoner,
-    fast_dllm,
-    illada,
-    llada,
-    llada2,
-    llada_moe,
-    sdar,
-    stable_diffcoder,
-)
+from unmask.models.families import dream, llada, llada_moe, llama, qwen
 
-__all__ = [
-    "a2d",
-    "dream",
-    "dream_reasoner",
-    "fast_dllm",
-    "illada",
-    "llada",
-    "llada2",
-    "llada_moe",
-    "sdar",
-    "stable_diffcoder",
-]
+__all__ = ["dream", "llada", "llada_moe", "llama", "qwen"]

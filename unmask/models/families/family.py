@@ -1,67 +1,88 @@
-"""What defines a family of checkpoints: its config keys, weight names, special tokens and tokenizer files."""
+"""The definition of a family of checkpoints: its config keys, weight names and special tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, ClassVar
+
+from torch import Tensor
 
 from unmask.errors import UnmaskError
 from unmask.models.checkpoints.config import LARGEST, Config, class_names, flag, positive_number, require, table
-from unmask.models.checkpoints.weight_names import Names, Weight, published_weights
+from unmask.models.network.experts import Experts
 from unmask.models.network.transformer import Shape
 from unmask.registry import Registry
 
-DEFAULT_FAMILY = "llada"  # of checkpoints written without naming one
+DEFAULT_FAMILY = "llada"  # the family of checkpoints that are written without naming one
+GATED = ("gate_proj", "up_proj", "down_proj")  # the matrices of an expert
+
+
+@dataclass(frozen=True)
+class Names:
+    """Published tensor names without `.weight` or `.bias`, those in a layer without its prefix. Llama's by default."""
+
+    embed: str = "model.embed_tokens"
+    norm: str = "model.norm"
+    head: str = "lm_head"
+    layer: str = "model.layers.{}"  # {} is its number
+    qkv: tuple[str, ...] = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")  # or one name for all three
+    out: str = "self_attn.o_proj"
+    mlp: tuple[str, str, str] = ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+    norms: tuple[str, str] = ("input_layernorm", "post_attention_layernorm")  # before attention and before the MLP
+    qk_norms: tuple[str, str] = ("self_attn.q_norm", "self_attn.k_norm")
+    router: str = "mlp.gate"
+    router_bias: str = "mlp.gate.expert_bias"  # the full name
+    expert: str = "mlp.experts.{}"  # {} is its number
+    shared: str = "mlp.shared_experts"
 
 
 @dataclass(frozen=True)
 class Field:
-    """In `Family.settings`: the key holds this field of the Shape, or the id of the `mask` or `eos` token."""
+    """A config key that holds this field of the Shape, or the id of the `mask` or `eos` token."""
 
     name: str
 
 
-LLAMA_SETTINGS: dict[str, Any] = {
-    "hidden_size": Field("width"),
-    "num_hidden_layers": Field("layers"),
-    "num_attention_heads": Field("heads"),
-    "num_key_value_heads": Field("kv_heads"),
-    "intermediate_size": Field("hidden"),
-    "vocab_size": Field("vocab"),
-    "max_position_embeddings": Field("context"),
-    "rope_theta": Field("theta"),
-    "rope_scaling": None,
-    "rms_norm_eps": Field("eps"),
-    "tie_word_embeddings": Field("tied"),
-    "mask_token_id": Field("mask"),
-    "eos_token_id": Field("eos"),
-    "bos_token_id": Field("eos"),
-    "pad_token_id": Field("eos"),
-    "attention_bias": Field("qkv_bias"),
-    "hidden_act": "silu",
-}
+def llama_settings(*without: str, **more: Any) -> dict[str, Any]:
+    """Return the config keys of Llama except for some, and more of them, as `Family.settings` describes them."""
+    settings: dict[str, Any] = {
+        "hidden_size": Field("width"),
+        "num_hidden_layers": Field("layers"),
+        "num_attention_heads": Field("heads"),
+        "num_key_value_heads": Field("kv_heads"),
+        "intermediate_size": Field("hidden"),
+        "vocab_size": Field("vocab"),
+        "max_position_embeddings": Field("context"),
+        "rope_theta": Field("theta"),
+        "rope_scaling": None,
+        "rms_norm_eps": Field("eps"),
+        "tie_word_embeddings": Field("tied"),
+        "mask_token_id": Field("mask"),
+        "eos_token_id": Field("eos"),
+        "bos_token_id": Field("eos"),
+        "pad_token_id": Field("eos"),
+        "attention_bias": Field("qkv_bias"),
+        "hidden_act": "silu",
+    }
+    return {key: setting for key, setting in settings.items() if key not in without} | more
 
 
 @dataclass(frozen=True)
 class Family:
-    """Subclass it in one file of `families/`, with `@family("name")` above the class."""
+    """A kind of checkpoint. Subclass it in a file of `families/`, with `@family("name")` above the class."""
 
-    example: ClassVar[str]  # the hub id of a checkpoint
-    model_type: ClassVar[str]  # in config.json
+    example: ClassVar[str]  # hub id of a checkpoint
+    model_type: ClassVar[str]  # `model_type` in config.json
     classes: ClassVar[tuple[str, ...]]  # model classes named in config.json; the first is the one written
     # config.json in the order it is written: a Field, or the only value that the transformer supports.
-    settings: ClassVar[dict[str, Any]] = LLAMA_SETTINGS
+    settings: ClassVar[dict[str, Any]] = llama_settings()
     published: ClassVar[Shape]  # the full size
     names: ClassVar[Names] = Names()
     fixed: ClassVar[dict[str, Any]] = {}  # fields of the Shape that all checkpoints of the family share
     mask: ClassVar[str]  # the mask token, where a tokenizer does not mark it as such
-    mask_id: ClassVar[int | None] = None  # of published checkpoints, where neither config nor tokenizer names it
+    mask_id: ClassVar[int | None] = None  # the mask of published checkpoints, where neither config nor tokenizer has it
     ends: ClassVar[tuple[str, ...]]  # tokens that end an answer, besides those the checkpoint names
-    template: ClassVar[str]  # the published chat template, for random checkpoints
-    token_ids: ClassVar[dict[str, int]]  # special tokens of random checkpoints at full size
-    specials: ClassVar[dict[str, str]]  # special_tokens_map.json of random checkpoints
     shifted: ClassVar[bool] = False  # the logits about position i are at position i - 1
     length: ClassVar[int] = 128  # masks to write by default
 
@@ -70,12 +91,12 @@ class Family:
         return family.name(self)
 
     def matches(self, config: Config) -> bool:
-        """Whether config.json has this model type and, where it names model classes, one of these."""
+        """Return whether config.json has this model type and, where it names model classes, one of these."""
         named = class_names(config)
         return config.get("model_type") == self.model_type and (not named or not named.isdisjoint(self.classes))
 
     def shape(self, config: Config) -> Shape:
-        """Refuses settings that the transformer does not implement."""
+        """Return the shape that config.json describes; refuse settings that the transformer does not implement."""
         if config.get("quantization_config") or config.get("quantization"):
             raise UnmaskError("a quantised checkpoint is not supported: use its float16 or bfloat16 original")
         config = rotary_settings(config)
@@ -84,8 +105,9 @@ class Family:
                 require(config, key, setting)
 
         def read(*fields: str, kind: type = int, default: Any = None) -> dict[str, Any]:
+            most = {field: LARGEST.get(field, 2**31) for field in fields}
             return {
-                field: positive_number(config, *self._keys(field), kind=kind, default=default, most=LARGEST.get(field))
+                field: positive_number(config, *self._keys(field), kind=kind, default=default, most=most[field])
                 for field in fields
             }
 
@@ -98,7 +120,7 @@ class Family:
         return Shape(**{**numbers, **flags, **self.fixed, "head": self._head(config, numbers)})
 
     def _head(self, config: Config, numbers: Mapping[str, int]) -> int | None:
-        """The width of a head, where it is not the width divided by the heads."""
+        """Return the width of a head; None where it is the width divided by the heads."""
         usual, left = divmod(numbers["width"], numbers["heads"])
         head = positive_number(config, "head_dim", default=usual, most=LARGEST["head"])
         if head != usual and not self._keys("head"):
@@ -106,11 +128,11 @@ class Family:
         if left and head == usual:
             self._check_divides(numbers, "heads", "width")
         if head % 2:
-            raise UnmaskError(f"config.json asks for heads of width {head}, half of which would be turned: it is odd")
+            raise UnmaskError(f"the width of a head in config.json must be even for rotary positions, got {head}")
         return None if head == usual else head
 
     def config(self, shape: Shape, mask: int, eos: int) -> dict[str, Any]:
-        """The inverse of `shape`: config.json."""
+        """Return the config.json of a shape: the inverse of `shape`."""
         values = {**asdict(shape), "kv_heads": shape.kv_heads or shape.heads, "mask": mask, "eos": eos}
         values["head"] = shape.head_width
         settings = {
@@ -118,16 +140,6 @@ class Family:
             for key, setting in self.settings.items()
         }
         return {"architectures": [self.classes[0]], "model_type": self.model_type, **settings}
-
-    def ids(self, vocab: int) -> dict[str, int]:
-        """Special tokens of a random checkpoint; in a vocabulary too small for the full-size ids, its last ids."""
-        if vocab > max(self.token_ids.values()):
-            return self.token_ids
-        return {token: number for number, token in enumerate(self.token_ids, start=vocab - len(self.token_ids))}
-
-    def write_tokenizer(self, folder: Path, vocab: int) -> None:
-        """The tokenizer files of a random checkpoint, as the family publishes them."""
-        raise UnmaskError(f"{type(self).__name__} has no write_tokenizer: random checkpoints of it cannot be made")
 
     def weights(self, shape: Shape) -> Iterator[Weight]:
         return published_weights(self.names, shape)
@@ -145,10 +157,78 @@ family: Registry[Family] = Registry("family", "families")
 
 
 def rotary_settings(config: Config) -> dict[str, Any]:
-    """config.json with its rotary settings at the top: newer files keep them in a table. Scaled ones are refused."""
+    """Return config.json with its rotary settings at the top, where newer files have a table; refuse scaled ones."""
     rotary = table(config, "rope_parameters")
     scaling = table(config, "rope_scaling") or rotary
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     if kind != "default":
-        raise UnmaskError(f"config.json scales rotary positions ({kind!r}): only 'default' is supported")
+        raise UnmaskError(f"rotary positions scaled by {kind!r} in config.json are not supported: only 'default' is")
     return {**rotary, **{key: value for key, value in config.items() if value is not None and key != "rope_scaling"}}
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One published tensor and the rows of a parameter that it fills; the experts of a layer share a parameter."""
+
+    name: str
+    shape: tuple[int, ...]
+    parameter: str
+    start: int = 0
+
+    def rows(self, parameters: Mapping[str, Tensor]) -> Tensor:
+        whole = parameters[self.parameter]
+        stacked = whole.flatten(0, 1) if whole.ndim == 3 else whole
+        return stacked[self.start : self.start + self.shape[0]]
+
+
+def published_weights(names: Names, shape: Shape) -> Iterator[Weight]:
+    """Yield every tensor that a checkpoint of this shape must have."""
+    yield Weight(f"{names.embed}.weight", (shape.vocab, shape.width), "embed.weight")
+    for number in range(shape.layers):
+        experts = shape.experts_of(number)
+        mlp = _mlp(names.mlp, shape.width, shape.hidden) if experts is None else _mixture(names, shape.width, experts)
+        for weight in (*_attention(names, shape), *mlp):
+            published, ours = names.layer.format(number), f"layers.{number}"
+            yield Weight(f"{published}.{weight.name}", weight.shape, f"{ours}.{weight.parameter}", weight.start)
+    yield Weight(f"{names.norm}.weight", (shape.width,), "norm.weight")
+    if not shape.tied:
+        yield Weight(f"{names.head}.weight", (shape.vocab, shape.width), "head.weight")
+
+
+def _attention(names: Names, shape: Shape) -> Iterator[Weight]:
+    q, kv = shape.q_width, shape.kv_width
+    sizes = (q, kv, kv) if len(names.qkv) == 3 else (q + 2 * kv,)
+    start = 0
+    for name, size in zip(names.qkv, sizes, strict=True):
+        yield Weight(f"{name}.weight", (size, shape.width), "qkv.weight", start)
+        if shape.qkv_bias:
+            yield Weight(f"{name}.bias", (size,), "qkv.bias", start)
+        start += size
+    yield Weight(f"{names.out}.weight", (shape.width, q), "out.weight")
+    for name, parameter in zip(names.norms, ("attention_norm", "mlp_norm"), strict=True):
+        yield Weight(f"{name}.weight", (shape.width,), f"{parameter}.weight")
+    if shape.qk_norm:
+        for name, parameter in zip(names.qk_norms, ("q_norm", "k_norm"), strict=True):
+            yield Weight(f"{name}.weight", (shape.head_width,), f"{parameter}.weight")
+
+
+def _mlp(names: tuple[str, ...], width: int, hidden: int, prefix: str = "") -> Iterator[Weight]:
+    gate, up, down = names
+    yield Weight(f"{gate}.weight", (hidden, width), f"{prefix}gate_up.weight")
+    yield Weight(f"{up}.weight", (hidden, width), f"{prefix}gate_up.weight", hidden)
+    yield Weight(f"{down}.weight", (width, hidden), f"{prefix}down.weight")
+
+
+def _mixture(names: Names, width: int, experts: Experts) -> Iterator[Weight]:
+    yield Weight(f"{names.router}.weight", (experts.count, width), "mixture.router.weight")
+    if experts.bias:
+        yield Weight(names.router_bias, (experts.count,), "mixture.bias")
+    hidden = experts.hidden
+    for number in range(experts.count):
+        gate, up, down = (f"{names.expert.format(number)}.{part}.weight" for part in GATED)
+        first = 2 * hidden * number
+        yield Weight(gate, (hidden, width), "mixture.gate_up", first)
+        yield Weight(up, (hidden, width), "mixture.gate_up", first + hidden)
+        yield Weight(down, (width, hidden), "mixture.down", width * number)
+    if experts.shared:
+        yield from _mlp(tuple(f"{names.shared}.{part}" for part in GATED), width, experts.shared, "mixture.shared_")

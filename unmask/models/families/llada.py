@@ -1,18 +1,15 @@
 """LLaDA-8B-Base and -Instruct, LLaDA-1.5, and other checkpoints of model type `llada` (arXiv 2502.09992).
 
-The id of the mask belongs to the checkpoint (126336 in LLaDA-8B): it is read from the config or the tokenizer.
+The mask has a different id in each checkpoint (126336 in LLaDA-8B): it is read from the config or the tokenizer.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar
 
 from unmask.errors import UnmaskError
 from unmask.models.checkpoints.config import Config, flag, positive_number
-from unmask.models.checkpoints.tokenizer_files import write_tokenizer_json
-from unmask.models.checkpoints.weight_names import Names
-from unmask.models.families.family import Family, Field, family
+from unmask.models.families.family import Family, Field, Names, family
 from unmask.models.network.transformer import Shape
 
 
@@ -63,29 +60,15 @@ class LLaDA(Family):
     )
     mask = "<|mdm_mask|>"
     ends = ("<|endoftext|>", "<|eot_id|>")
-    # The published template ignores `add_generation_prompt` and always opens the assistant's turn.
-    template = (
-        "{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}"
-        "{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' }}"
-        "{{ message['content'] | trim }}{{ '<|eot_id|>' }}{% endfor %}"
-        "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}"
-    )
-    token_ids: ClassVar = {
-        "<|startoftext|>": 126_080,
-        "<|endoftext|>": 126_081,
-        "<|mdm_mask|>": 126_336,
-        "<|start_header_id|>": 126_346,
-        "<|end_header_id|>": 126_347,
-        "<|eot_id|>": 126_348,
-    }
-    specials: ClassVar = {"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>"}
 
     def shape(self, config: Config) -> Shape:
         if config.get("num_experts"):
-            raise UnmaskError("config.json has a mixture of experts, which LLaDA's own class has not: see LLaDA-MoE")
+            raise UnmaskError(
+                "num_experts in config.json is not supported for model type llada: LLaDA's own class has no experts"
+            )
         if config.get("layer_norm_type") is None:
             raise UnmaskError(
-                "config.json does not set layer_norm_type, and LLaDA's own class then builds LayerNorm: "
+                "config.json does not set layer_norm_type, and LLaDA's own class then uses LayerNorm: "
                 "set it to 'rms' if the weights were trained with RMSNorm"
             )
         config = dict(config)
@@ -94,6 +77,3 @@ class LLaDA(Family):
         if config.get("mlp_hidden_size") is None:
             config["mlp_hidden_size"] = positive_number(config, "d_model") * positive_number(config, "mlp_ratio")
         return super().shape(config)
-
-    def write_tokenizer(self, folder: Path, vocab: int) -> None:
-        write_tokenizer_json(folder, self, vocab)

@@ -1,7 +1,7 @@
-"""CUDA graphs of a cached step: at a few rows it is hundreds of small kernels, and launching them takes longest.
+"""CUDA graphs of a cached step, which is hundreds of small kernels: for a few rows, launching them dominates.
 
 A graph is captured for each shape (rows, window, width), rows rounded up to a power of two. All graphs read keys and
-values from one memory, which is loaded at the start of a block and written to in place by the steps that follow.
+values from one buffer, which is loaded at the start of a block and written to in place by the steps that follow.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from unmask.core.shapes import Bool, Columns, Float, Int, PerRow, Tokens
 from unmask.models.network.experts import groups
 from unmask.models.network.transformer import Transformer, lines, select
 
-MOST = 16  # graphs kept; the oldest makes room
-LARGEST = 2**12  # positions per step, beyond which launching no longer takes most of the time
-WARM = 3  # runs before a capture, in which libraries take the memory they will go on using
+MOST = 16  # graphs kept; then the oldest is dropped
+LARGEST = 2**12  # positions per step, beyond which launching no longer dominates
+WARM = 3  # runs before a capture, in which libraries allocate their workspaces
 
-# Makes a run repeatable: its result, always in the same place, and what computes it anew.
+# Makes a run repeatable: returns its result, always in the same place, and a function that computes it again.
 Capture = Callable[[Callable[[], Tensor]], tuple[Tensor, Callable[[], None]]]
 
 
 class Window(NamedTuple):
-    """What is computed anew of each row."""
+    """The part of each row that a step computes."""
 
     tokens: Tokens
     places: Int[Tensor, "row pos"]  # rotary positions
-    columns: Columns  # of the tokens in the row
-    real: Bool[Tensor, "row whole"] | None  # which columns of the row are attended to; all without it
+    columns: Columns  # columns of the tokens in the row
+    real: Bool[Tensor, "row whole"] | None  # columns of the row that are attended to; None: all
 
     def rows(self, index: Int[Tensor, " new"]) -> Window:
         real = None if self.real is None else self.real[index]
@@ -38,6 +38,8 @@ class Window(NamedTuple):
 
 
 class Key(NamedTuple):
+    """The shape that a graph is captured for."""
+
     rows: int
     window: int
     width: int
@@ -45,7 +47,7 @@ class Key(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """Inputs and keys and values that stay where they are, the result, and the act between them."""
+    """Inputs, keys and values and result at fixed addresses, and the function that computes the result."""
 
     window: Window
     kv: Float[Tensor, "layer 2 row head whole dim"]
@@ -54,41 +56,44 @@ class Graph(NamedTuple):
 
 
 class Graphs:
+    """The captured graphs of a module."""
+
     def __init__(self, module: Transformer, capture: Capture | None = None):
         """`capture` replaces CUDA's own in tests without a GPU."""
         self.module, self.capture = module, capture
         self.made: dict[Key, Graph] = {}
-        self.room: Tensor | None = None  # flat: keys and values of whichever graph runs
+        self.room: Tensor | None = None  # keys and values of the graph that runs, flat
         self.loaded: tuple[Key, Hashable] | None = None
 
     def fit(self, window: Window) -> bool:
-        """Whether a window's step is better replayed than launched."""
+        """Return whether a window's step is better replayed than launched."""
         if self.module.shape.experts is not None and not groups(self.module.embed.weight.dtype):
             return False
         return (self.capture is not None or window.tokens.is_cuda) and window.tokens.numel() <= LARGEST
 
     @torch.inference_mode()
     def __call__(self, kv: Tensor, rows: PerRow, window: Window, version: Hashable) -> Float[Tensor, "row pos width"]:
-        """Hidden states of windows on `rows` of the kept keys and values; the next call overwrites them.
+        """Return hidden states of windows on `rows` of the keys and values; the next call overwrites them.
 
-        Keys and values are loaded once per `version`, which names them and the rows.
+        Keys and values are loaded once per `version`, which identifies them and the rows.
         """
         count, size = window.tokens.shape
         key = Key(1 << (count - 1).bit_length(), size, kv.shape[4], window.real is not None)
         graph = self._graph(key)
-        there = torch.arange(key.rows, device=kv.device).clamp(max=count - 1)  # the last row fills up the rest
+        there = torch.arange(key.rows, device=kv.device).clamp(max=count - 1)  # the last row is repeated
         if self.loaded != (key, version):
             self._load(graph.kv, kv, rows[there])
             self.loaded = (key, version)
-        for cache, given in zip(graph.window, window.rows(there), strict=True):
-            if cache is not None and given is not None:
-                cache.copy_(given)
+        for held, given in zip(graph.window, window.rows(there), strict=True):
+            if held is not None and given is not None:
+                held.copy_(given)
         graph.replay()
         return graph.hidden[:count]
 
     def _load(self, target: Tensor, kv: Tensor, rows: PerRow) -> None:
+        """Copy rows layer by layer: a copy of all layers at once would need as much memory again."""
         line = lines(kv, rows)
-        for layer, source in zip(target, kv, strict=True):  # one at a time: a copy of all would be as large again
+        for layer, source in zip(target, kv, strict=True):
             select(source, line, out=layer)
 
     def _graph(self, key: Key) -> Graph:
@@ -100,7 +105,7 @@ class Graphs:
         return self.made[key]
 
     def _taken(self, key: Key) -> Tensor:
-        """Keys and values of a shape at the front of the room. A larger room is another one: its graphs begin anew."""
+        """Return keys and values of a shape at the front of the buffer. A larger buffer invalidates all graphs."""
         shape = self.module.shape.room(key.rows, key.width)
         if self.room is None or self.room.numel() < shape.numel():
             self.clear()
@@ -109,9 +114,9 @@ class Graphs:
         return self.room[: shape.numel()].view(shape)
 
     def clear(self) -> None:
-        """Give the memory back; graphs are captured again where they are needed."""
+        """Free the memory; graphs are captured again where they are needed."""
         if self.room is not None and self.room.is_cuda:
-            torch.cuda.synchronize(self.room.device)  # one may still be running
+            torch.cuda.synchronize(self.room.device)  # a graph may still be running
         self.made.clear()
         self.room = self.loaded = None
 
@@ -128,6 +133,7 @@ class Graphs:
 
 
 def captured(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
+    """Capture a run as a CUDA graph."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

@@ -19,30 +19,32 @@ ROWS = 16  # on a CPU an expert's positions are padded to a multiple of this: sa
 
 @dataclass(frozen=True)
 class Experts:
-    """The shape and the routing of a mixture."""
+    """The sizes and the routing of a mixture."""
 
     count: int
     chosen: int  # experts per position
-    hidden: int  # of each expert's MLP
+    hidden: int  # hidden size of each expert's MLP
     shared: int = 0  # hidden size of the MLP that every position goes through; 0: none
-    dense: int = 0  # layers at the start that have one MLP instead
-    scoring: Literal["softmax", "sigmoid"] = "softmax"  # of the router's logits
-    bias: bool = False  # each expert has a number that is added to its score, only to choose
-    groups: int = 1  # experts are chosen from the best groups of equal size,
-    kept_groups: int = 1  # this many
+    dense: int = 0  # first layers, which have one MLP instead
+    scoring: Literal["softmax", "sigmoid"] = "softmax"  # from the router's logits to scores
+    bias: bool = False  # each expert has a bias that is added to its score, only to choose
+    groups: int = 1  # groups of experts of equal size
+    kept_groups: int = 1  # best groups from which experts are chosen
     normalised: bool = False  # the chosen scores are divided by their sum
-    scale: float = 1.0  # of the chosen scores
+    scale: float = 1.0  # factor of the chosen scores
 
     def parameters(self, width: int) -> int:
         return width * (self.count + 3 * (self.count * self.hidden + self.shared)) + self.count * self.bias
 
 
 def groups(dtype: torch.dtype) -> bool:
-    """Whether a GPU has grouped products of this dtype. The loop waits for the device, and fits into no graph."""
+    """Return whether a GPU has grouped products of this dtype. The loop waits for the device: no graph can hold it."""
     return dtype == torch.bfloat16
 
 
 class Mixture(nn.Module):
+    """The MLPs of a layer's experts and the router that chooses among them."""
+
     def __init__(self, width: int, experts: Experts):
         super().__init__()
         self.experts = experts
@@ -68,7 +70,7 @@ class Mixture(nn.Module):
         return mixed.view_as(x)
 
     def route(self, x: Float[Tensor, "n width"]) -> tuple[Int[Tensor, "n chosen"], Float[Tensor, "n chosen"]]:
-        """The experts of each position and their weights, in float32 or better."""
+        """Return the experts of each position and their weights, in float32 or better."""
         experts = self.experts
         wide = torch.float64 if x.dtype == torch.float64 else torch.float32
         logits = F.linear(x.to(wide), self.router.weight.to(wide))
@@ -86,7 +88,7 @@ class Mixture(nn.Module):
         return chosen, weight * experts.scale
 
     def _grouped(self, sent: Float[Tensor, "sent width"], expert: Int[Tensor, " sent"]) -> Tensor:
-        """Positions sorted by expert, all experts in one product; nothing waits for the device."""
+        """Compute positions sorted by expert, all experts in one product; nothing waits for the device."""
         ends = torch.searchsorted(expert, torch.arange(self.experts.count, device=sent.device), right=True).int()
         gate, up = F.grouped_mm(sent, self.gate_up.transpose(1, 2), offs=ends).chunk(2, dim=-1)
         return F.grouped_mm(F.silu(gate) * up, self.down.transpose(1, 2), offs=ends)

@@ -1,7 +1,7 @@
 """One transformer for the shapes of Llama, Qwen2, Qwen3 and their mixtures of experts, as diffusion models use them.
 
-RMSNorm, rotary positions, SwiGLU, grouped heads. The projections that read the same input are one matrix each. A
-position attends to the whole row or, in a block-causal model, to the blocks before its own and to its own.
+It has RMSNorm, rotary positions, SwiGLU and grouped heads. Projections that read the same input are one matrix. A
+position attends to the whole row or, in a block-causal model, to its own block and all earlier ones.
 """
 
 from __future__ import annotations
@@ -16,28 +16,30 @@ from torch import Tensor, nn
 from unmask.core.shapes import Bool, Columns, Float, Int, Tokens
 from unmask.models.network.experts import Experts, Mixture
 
-# Of a layer by its number: the keys and values of whole rows, (2, row, head, pos, dim), which it may write to.
-Memory = Callable[[int], Tensor]
+# Returns the keys and values of whole rows, (2, row, head, pos, dim), for the number of a layer, which writes to them.
+LayerCache = Callable[[int], Tensor]
 
 
 @dataclass(frozen=True)
 class Shape:
-    width: int
+    """The sizes and options of a transformer."""
+
+    width: int  # size of a hidden state
     layers: int
     heads: int
-    hidden: int  # of the MLP
+    hidden: int  # hidden size of the MLP
     vocab: int  # rows of the embedding
-    context: int
+    context: int  # positions at most
     kv_heads: int | None = None  # fewer than `heads` when keys and values are shared; None: as many
     theta: float = 500_000.0  # base of the rotary frequencies
-    eps: float = 1e-5
-    qkv_bias: bool = False
+    eps: float = 1e-5  # added to the mean square of a norm
+    qkv_bias: bool = False  # queries, keys and values have biases
     tied: bool = False  # the head is the embedding
-    head: int | None = None  # width of a head, where it is not width / heads
-    qk_norm: bool = False  # queries and keys are normed head by head
-    rotary: int | None = None  # how much of a head's width is turned by its position; None: all of it
-    block: int | None = None  # positions per block of a block-causal model; None: all see all
-    experts: Experts | None = None  # instead of one MLP, in some layers
+    head: int | None = None  # width of a head; None: width / heads
+    qk_norm: bool = False  # queries and keys have norms, head by head
+    rotary: int | None = None  # how much of a head's width is rotated by its position; None: all of it
+    block: int | None = None  # positions per block of a block-causal model; None: full attention
+    experts: Experts | None = None  # mixture that replaces the MLP in some layers
 
     @property
     def head_width(self) -> int:
@@ -55,7 +57,7 @@ class Shape:
         return self.experts if self.experts is not None and layer >= self.experts.dense else None
 
     def room(self, rows: int, width: int) -> torch.Size:
-        """Of the keys and values of whole rows: (layer, 2, row, head, pos, dim)."""
+        """Return the size of the keys and values of whole rows: (layer, 2, row, head, pos, dim)."""
         return torch.Size((self.layers, 2, rows, self.kv_heads or self.heads, width, self.head_width))
 
     @property
@@ -70,7 +72,7 @@ class Shape:
 
 
 class Norm(nn.Module):
-    """RMSNorm, its mean square in float32 or better."""
+    """RMSNorm with its mean square in float32 or better."""
 
     def __init__(self, width: int, eps: float):
         super().__init__()
@@ -105,31 +107,31 @@ class Layer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        turn: Tensor,
+        rotation: Tensor,
         mask: Tensor | None,
-        held: Tensor | None = None,
+        kv: Tensor | None = None,
         columns: Columns | None = None,
     ) -> Tensor:
-        """With `held` the positions of x are those `columns` of rows whose other keys and values are in it."""
-        x = x + self.attend(self.attention_norm(x), turn, mask, held, columns)
+        """Return the next hidden states; with `kv`, x are some `columns` of rows whose keys and values it holds."""
+        x = x + self.attend(self.attention_norm(x), rotation, mask, kv, columns)
         if self.mixture is not None:
             return x + self.mixture(self.mlp_norm(x))
         gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
         return x + self.down(F.silu(gate) * up)
 
     def attend(
-        self, x: Tensor, turn: Tensor, mask: Tensor | None, held: Tensor | None, columns: Columns | None
+        self, x: Tensor, rotation: Tensor, mask: Tensor | None, kv: Tensor | None, columns: Columns | None
     ) -> Tensor:
-        heads, kv = self.shape.heads, self.shape.kv_heads or self.shape.heads
+        heads, kv_heads = self.shape.heads, self.shape.kv_heads or self.shape.heads
         qkv = self.qkv(x).unflatten(-1, (-1, self.shape.head_width)).transpose(1, 2)  # (row, head, pos, dim)
-        qk, v = qkv.split([heads + kv, kv], dim=1)
+        qk, v = qkv.split([heads + kv_heads, kv_heads], dim=1)
         if self.shape.qk_norm:
-            q, k = qk.split([heads, kv], dim=1)
+            q, k = qk.split([heads, kv_heads], dim=1)
             qk = torch.cat([self.q_norm(q), self.k_norm(k)], dim=1)
-        q, k = rotate(qk, turn).split([heads, kv], dim=1)
-        if held is not None and columns is not None:
-            k, v = keep(held, columns, k, v)
-        shared = heads // kv
+        q, k = rotate(qk, rotation).split([heads, kv_heads], dim=1)
+        if kv is not None and columns is not None:
+            k, v = write_kv(kv, columns, k, v)
+        shared = heads // kv_heads
         if shared > 1 and mask is not None and q.is_cuda:  # no fused kernel takes both a mask and shared keys
             k, v, shared = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1), 1
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=shared > 1)
@@ -137,11 +139,13 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
+    """The network from token ids to hidden states and logits."""
+
     def __init__(self, shape: Shape):
         super().__init__()
         self.shape = shape
         weight = torch.empty(shape.vocab, shape.width)
-        if not weight.is_meta:  # a draw on the meta device draws nothing and imports torch's compiler: a second lost
+        if not weight.is_meta:  # on the meta device this would draw nothing and import torch's compiler
             nn.init.normal_(weight)
         self.embed = nn.Embedding(shape.vocab, shape.width, _weight=weight)
         self.layers = nn.ModuleList(Layer(shape, number) for number in range(shape.layers))
@@ -155,84 +159,84 @@ class Transformer(nn.Module):
         tokens: Tokens,
         places: Int[Tensor, "#row pos"] | None = None,
         real: Bool[Tensor, "row whole"] | None = None,
-        memory: Memory | None = None,
+        cache: LayerCache | None = None,
         columns: Int[Tensor, "row pos"] | None = None,
     ) -> Float[Tensor, "row pos width"]:
-        """Hidden states after the last norm. `places` are rotary positions; only `real` positions are attended to.
+        """Return hidden states after the last norm. `places` are rotary positions; only `real` ones are attended to.
 
-        With `memory` the tokens are those at `columns` of longer rows, the rest of which is known by its keys and
-        values; those of the tokens are written there. The rows of a block-causal model begin at column 0.
+        With `cache` the tokens are those at `columns` of longer rows whose other keys and values it holds; those of the
+        tokens are written to it. The rows of a block-causal model begin at column 0.
         """
         if places is None:
             places = torch.arange(tokens.shape[1], device=tokens.device)[None]
         x = self.embed(tokens)
-        turn = rotary(places, self.shape, x.dtype)
-        first = memory and memory(0)
+        rotation = rotary(places, self.shape, x.dtype)
+        first = cache and cache(0)
         mask = None if real is None else real[:, None, None, :]
         if self.shape.block is not None:
             earlier = block_causal(places, tokens.shape[1] if first is None else first.shape[3], self.shape.block)
             mask = earlier if mask is None else earlier & mask
         for number, layer in enumerate(self.layers):
-            held = memory(number) if memory and number else first
-            x = layer(x, turn, mask, held, columns)
+            kv = cache(number) if cache and number else first
+            x = layer(x, rotation, mask, kv, columns)
         return self.norm(x)
 
     def room(self, rows: int, width: int) -> Float[Tensor, "layer 2 row head pos dim"]:
-        """For the keys and values of whole rows, with nothing in it yet."""
+        """Allocate the keys and values of whole rows."""
         return self.embed.weight.new_empty(self.shape.room(rows, width))
 
     def logits(self, hidden: Float[Tensor, "n width"]) -> Float[Tensor, "n vocab"]:
-        """In float32 or better: bfloat16 would leave logits of 20 a resolution of an eighth."""
+        """Return logits in float32 or better: bfloat16 is too coarse to compare them."""
         if hidden.is_cuda and hidden.dtype in (torch.bfloat16, torch.float16):
             return torch.mm(hidden, self.head.weight.T, out_dtype=torch.float32)
         return self.head(hidden)
 
 
-def keep(held: Tensor, columns: Columns, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Whole rows' keys and values, (row, head, pos, dim) each, once those of the columns are written to them."""
-    if torch.compiler.is_compiling():  # in one write: of two the compiler makes copies of the whole memory
+def write_kv(kv: Tensor, columns: Columns, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Write keys and values at some columns; return those of whole rows, (row, head, pos, dim) each."""
+    if torch.compiler.is_compiling():  # in one write: for two the compiler would copy the whole cache
         row = torch.arange(len(columns), device=columns.device)[:, None]
-        held[:, row, :, columns] = torch.stack([k, v]).permute(1, 3, 0, 2, 4)
-        return held[0], held[1]
+        kv[:, row, :, columns] = torch.stack([k, v]).permute(1, 3, 0, 2, 4)
+        return kv[0], kv[1]
     index = columns[:, None, :, None].expand_as(k)
-    return held[0].scatter_(2, index, k), held[1].scatter_(2, index, v)
+    return kv[0].scatter_(2, index, k), kv[1].scatter_(2, index, v)
 
 
 def lines(kv: Float[Tensor, "layer 2 row head pos dim"], rows: Int[Tensor, " new"]) -> Int[Tensor, " line"]:
-    """The indices of some rows' keys and values among all heads of a layer."""
+    """Return the indices of some rows' keys and values among all heads of a layer."""
     two, count, heads = kv.shape[1:4]
     part = torch.arange(two, device=rows.device)[:, None, None] * count + rows[:, None]  # keys, then values
     return (part * heads + torch.arange(heads, device=rows.device)).flatten()
 
 
-def select(held: Float[Tensor, "2 row head pos dim"], line: Int[Tensor, " line"], out: Tensor | None = None) -> Tensor:
-    """A layer's keys and values of some rows, head by head: whole rows would be copied three times as slowly."""
-    two, _, heads, *rest = held.shape
+def select(kv: Float[Tensor, "2 row head pos dim"], line: Int[Tensor, " line"], out: Tensor | None = None) -> Tensor:
+    """Return a layer's keys and values of some rows, copied head by head, which is faster than row by row."""
+    two, _, heads, *rest = kv.shape
     target = None if out is None else out.view(len(line), -1)
-    return torch.index_select(held.flatten(0, 2).flatten(1), 0, line, out=target).view(two, -1, heads, *rest)
+    return torch.index_select(kv.flatten(0, 2).flatten(1), 0, line, out=target).view(two, -1, heads, *rest)
 
 
 def block_causal(places: Int[Tensor, "#row pos"], width: int, block: int) -> Bool[Tensor, "#row 1 pos whole"]:
-    """Whether a position sees a column: those of its own block and of earlier ones, counted from column 0."""
+    """Return which columns a position sees: those of its own block and of earlier ones, counted from column 0."""
     every = torch.arange(width, device=places.device)
     return (every // block <= places[:, :, None] // block)[:, None]
 
 
 def rotary(places: Int[Tensor, "row pos"], shape: Shape, dtype: torch.dtype) -> Float[Tensor, "2 row 1 pos half"]:
-    """Cosines and sines of every position's angles, in float32 or better."""
+    """Return cosines and sines of every position's angles, in float32 or better."""
     wide = torch.float64 if dtype == torch.float64 else torch.float32
-    turned = shape.rotary or shape.head_width
-    half = torch.arange(0, turned, 2, device=places.device, dtype=wide) / turned
+    rotated = shape.rotary or shape.head_width
+    half = torch.arange(0, rotated, 2, device=places.device, dtype=wide) / rotated
     angles = places[:, None, :, None].to(wide) * shape.theta**-half
     return torch.stack([angles.cos(), angles.sin()])
 
 
-def rotate(x: Tensor, turn: Tensor) -> Tensor:
-    """Half-rotation: the first half of the turned width is paired with the second; the rest of a head stays."""
-    cos, sin = turn
-    turned = 2 * cos.shape[-1]
-    first, second = x[..., :turned].to(turn.dtype).chunk(2, dim=-1)
+def rotate(x: Tensor, rotation: Tensor) -> Tensor:
+    """Pair the first half of the rotated width with the second; the rest of a head is left as it is."""
+    cos, sin = rotation
+    rotated = 2 * cos.shape[-1]
+    first, second = x[..., :rotated].to(rotation.dtype).chunk(2, dim=-1)
     parts = [first * cos - second * sin, second * cos + first * sin]
-    if turned < x.shape[-1]:
-        parts.append(x[..., turned:].to(turn.dtype))
+    if rotated < x.shape[-1]:
+        parts.append(x[..., rotated:].to(rotation.dtype))
     return torch.cat(parts, dim=-1).to(x.dtype)

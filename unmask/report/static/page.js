@@ -163,7 +163,7 @@ function side(label, record, pieces) {
   node.append(make("h3", label));
   if (!record) { node.append(make("p", "no output of this decoder here")); return node; }
   const line = make("p");
-  line.append(make("span", text, kind), ` · answer ${record.answer === null ? "not found" : record.answer} · grade ${record.score ?? "–"} · ${record.rows} rows · the decoder's own score ${record.likelihood === null ? "–" : record.likelihood.toFixed(3)}`);
+  line.append(make("span", text, kind), ` · answer ${record.answer === null ? "not found" : record.answer} · grade ${record.score ?? "–"} · ${record.forward_passes} forward passes · the decoder's own score ${record.likelihood === null ? "–" : record.likelihood.toFixed(3)}`);
   if (record.trace) {
     const link = make("a", "trace file");
     link.href = `${data.folders[record.trace[0]][0]}/${record.trace[1]}`;

@@ -7,23 +7,123 @@
     59+35=94
     <answer>87-28+35</answer>
 
-The level is how many numbers there are; three is what the published benchmark has.
+The level is the number of numbers; the published benchmark has three. An answer is an expression of whole numbers,
+`+ - * /` and brackets, which is evaluated exactly and without `eval`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from operator import add, mul, sub, truediv
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from unmask.tasks.generated import expression
-from unmask.tasks.generated.generated import Generated, Sketch, between, choose, tagged
+from unmask.tasks.generated.base import Generated, Sketch, between, choose, tagged
 from unmask.tasks.task import Problem, task
 
-MOST = 100  # the largest number and target
-CAP = 1000  # the largest intermediate result of a worked solution
+T = TypeVar("T")
+LONGEST = 500  # characters of an expression
+_SPACE = re.compile(r"[ \t\r\n]*")
+_TOKEN = re.compile(r"(0|[1-9][0-9]*|[-+*/()])[ \t\r\n]*")
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul, "/": truediv}
+_RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
+
+
+class ExpressionError(ValueError):
+    """The text is not an expression, or it divides by zero."""
+
+
+def evaluate(text: str) -> tuple[Fraction, list[int]]:
+    """Return the exact value of an expression and its numbers in the order in which they are written."""
+    postfix = parse(text)
+    return _fold(postfix, Fraction, _apply), [item for item in postfix if isinstance(item, int)]
+
+
+def tidy(text: str) -> str:
+    """Remove spaces and redundant brackets: `(87 - 28) + 35` becomes `87-28+35`. Any other text stays as it is."""
+    try:
+        return _fold(parse(text), lambda number: (str(number), 3), join)[0]
+    except ExpressionError:
+        return text
+
+
+def _fold(postfix: list[int | str], leaf: Callable[[int], T], node: Callable[[T, str, T], T]) -> T:
+    stack: list[T] = []
+    for item in postfix:
+        if isinstance(item, int):
+            stack.append(leaf(item))
+        else:
+            right, left = stack.pop(), stack.pop()
+            stack.append(node(left, item, right))
+    return stack[0]
+
+
+def _apply(left: Fraction, sign: str, right: Fraction) -> Fraction:
+    if sign == "/" and right == 0:
+        raise ExpressionError("division by zero")
+    return OPERATIONS[sign](left, right)
+
+
+def join(left: tuple[str, int], sign: str, right: tuple[str, int]) -> tuple[str, int]:
+    """Join two texts by a sign; each comes with the rank of its outermost sign (3 for a number)."""
+    rank = _RANK[sign]
+    first = left[0] if left[1] >= rank else f"({left[0]})"
+    loose = right[1] < rank or (right[1] == rank and sign in "-/")
+    return f"{first}{sign}({right[0]})" if loose else f"{first}{sign}{right[0]}", rank
+
+
+def parse(text: str) -> list[int | str]:
+    """Return the expression in postfix order, by the shunting-yard algorithm, which does not recurse."""
+    done: list[int | str] = []
+    waiting: list[str] = []
+    operand = False  # whether the last token ended an operand
+    for token in _tokens(text):
+        if token == "(" or token.isdigit():
+            if operand:
+                raise ExpressionError(f"a sign is missing before {token[:20]!r}")
+            if token == "(":
+                waiting.append(token)
+            else:
+                done.append(int(token))
+                operand = True
+            continue
+        if not operand:
+            raise ExpressionError(f"a number is missing before {token!r}")
+        while waiting and waiting[-1] != "(" and (token == ")" or _RANK[waiting[-1]] >= _RANK[token]):
+            done.append(waiting.pop())
+        if token != ")":
+            waiting.append(token)
+            operand = False
+        elif not waiting:
+            raise ExpressionError("a closing bracket has no opening bracket")
+        else:
+            waiting.pop()
+    if not operand:
+        raise ExpressionError("the expression is incomplete" if done or waiting else "there is no expression")
+    if "(" in waiting:
+        raise ExpressionError("an opening bracket has no closing bracket")
+    return done + waiting[::-1]
+
+
+def _tokens(text: str) -> list[str]:
+    if len(text) > LONGEST:
+        raise ExpressionError(f"an expression must have at most {LONGEST} characters, got {len(text)}")
+    at = _SPACE.match(text).end()  # type: ignore[union-attr]
+    tokens: list[str] = []
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ExpressionError(f"{text[at : at + 20]!r} is not arithmetic")
+        tokens.append(match[1])
+        at = match.end()
+    return tokens
+
+
+MOST = 100  # largest number and target
+CAP = 1000  # largest intermediate result of a worked solution
 _EQUALS = re.compile(r"=\s*[0-9]{1,9}\s*\Z")
 
 
@@ -33,7 +133,7 @@ class Countdown(Generated):
     version: ClassVar[int] = 1
     levels: ClassVar[range] = range(3, 6)
 
-    level: int = 4  # numbers given
+    level: int = 4  # number of numbers
 
     def sketch(self, rng: Random) -> Sketch:
         while True:
@@ -47,7 +147,7 @@ class Countdown(Generated):
 
     def read(self, text: str) -> str | None:
         content = tagged(text)
-        return expression.tidy(_EQUALS.sub("", content)) if content else None
+        return tidy(_EQUALS.sub("", content)) if content else None
 
     def fault(self, problem: Problem, answer: str) -> str:
         return fault(answer, problem.data["numbers"], problem.data["target"])
@@ -58,23 +158,23 @@ def ask(numbers: Sequence[int], target: int) -> str:
 
 
 def form(numbers: Sequence[int], target: int) -> str:
-    """Canonical: the order of the numbers does not matter."""
+    """Return the canonical form, in which the order of the numbers does not matter."""
     return f"{' '.join(map(str, sorted(numbers)))} = {target}"
 
 
 def fault(text: str, numbers: Sequence[int], target: int) -> str:
-    """Why an expression does not solve the problem; empty if it does."""
+    """Return why an expression does not solve the problem, or an empty text if it does."""
     try:
-        value, used = expression.value(text)
-    except expression.ExpressionError as error:
+        value, used = evaluate(text)
+    except ExpressionError as error:
         return str(error)
     if sorted(used) != sorted(numbers):
-        return "not exactly the given numbers"
-    return "" if value == target else "another value than the target"
+        return "the numbers are not exactly the given ones"
+    return "" if value == target else "the value is not the target"
 
 
 def combine(rng: Random, numbers: Sequence[int]) -> tuple[int, str, list[str]] | None:
-    """A random way to combine all numbers in positive whole steps: value, expression and steps."""
+    """Combine all numbers at random in positive whole steps; return the value, the expression and the steps."""
     pool = [(number, (str(number), 3)) for number in numbers]
     steps: list[str] = []
     while len(pool) > 1:
@@ -83,10 +183,10 @@ def combine(rng: Random, numbers: Sequence[int]) -> tuple[int, str, list[str]] |
         sign = choose(rng, "+-*/")
         if sign in "-/" and left[0] < right[0]:
             left, right = right, left
-        value = expression.OPERATIONS[sign](left[0], right[0])
+        value = OPERATIONS[sign](left[0], right[0])
         if not 0 < value <= CAP or value != int(value):
             return None
         steps.append(f"{left[0]}{sign}{right[0]}={int(value)}")
-        pool.append((int(value), expression.join(left[1], sign, right[1])))
+        pool.append((int(value), join(left[1], sign, right[1])))
     value, (text, _) = pool[0]
     return (value, text, steps) if value <= MOST else None

@@ -13,8 +13,8 @@
                 t += x + 12
         return t
 
-Half of the functions are described (`programs.py`), half are given by examples (`unknowns.py`). Answers run in a
-small interpreter (`interpreter.py`), never in Python itself. The level is how many pieces a function is made of.
+Half of the functions are described, half are given by examples (`programs.py`). Answers are written in a small subset
+of Python and run in a child process (`restricted_python.py`). The level is the number of pieces of a function.
 '''
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
-from unmask.tasks.generated import interpreter
-from unmask.tasks.generated.generated import Generated, Sketch, between, choose
-from unmask.tasks.generated.inferred_programs import FINDS
-from unmask.tasks.generated.programs import KINDS, LETTERS
+from unmask.child_process import ChildError, ChildNotStartedError, ChildProcess, ChildStoppedError
+from unmask.tasks.generated import restricted_python
+from unmask.tasks.generated.base import Generated, Sketch, between, choose
+from unmask.tasks.generated.programs import FINDS, KINDS, LETTERS
+from unmask.tasks.generated.restricted_python import LONGEST, ProgramError, parse
 from unmask.tasks.task import Problem, task
 
 _FENCED = re.compile(r"```(?:python)?[ \t]*\n(.*?)```", re.DOTALL)
@@ -38,7 +40,7 @@ _NAME = "f"
 
 
 def _calls() -> dict[str, list[tuple[Any, ...]]]:
-    """Hidden calls by signature: whole ranges of numbers, so that a constant off by one is noticed."""
+    """Return the hidden calls by signature: whole ranges of numbers, so that a constant off by one is noticed."""
     rng = Random(20)
     span, wide = list(range(-15, 36)), list(range(-50, 90))
     lists = [[rng.randint(-20, 40) for _ in range(rng.randint(5, 10))] for _ in range(8)]
@@ -59,11 +61,11 @@ CALLS = _calls()
 @task("mini-code")
 @dataclass(frozen=True)
 class MiniCode(Generated):
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     levels: ClassVar[range] = range(1, 5)
     missing: ClassVar[str] = "no function"
 
-    level: int = 2  # how many pieces a function is made of
+    level: int = 2  # pieces of a function
 
     def sketch(self, rng: Random) -> Sketch:
         takes, text, body, solve, shown = choose(rng, choose(rng, (KINDS, FINDS)))(rng, self.level)
@@ -73,36 +75,34 @@ class MiniCode(Generated):
         return Sketch(question if shown else f"{takes}: {text}", question, gold, {"takes": takes})
 
     def read(self, text: str) -> str | None:
-        """The program: the last fenced block, else everything from the first `def`."""
-        fenced = _FENCED.findall(text[: 4 * interpreter.LONGEST])
+        """Return the program: the last fenced block, else everything from the first `def`."""
+        fenced = _FENCED.findall(text[: 4 * LONGEST])
         text = fenced[-1] if fenced else text
         start = text.find("def ")
         return text[start:].rstrip() if start >= 0 else None
 
     def key(self, text: str) -> str:
-        """Programs that differ only in layout and comments vote together."""
+        """Return the same key for programs that differ only in layout and comments."""
         answer = self.read(text)
         if answer is None:
             return text
         try:
-            return ast.unparse(interpreter.parse(answer))
-        except (interpreter.ProgramError, RecursionError):
+            return ast.unparse(parse(answer))
+        except (ProgramError, RecursionError):
             return answer
 
     def fault(self, problem: Problem, answer: str) -> str:
-        """Every hidden call must return what the gold program returns."""
+        """Return why a hidden call does not return what the gold program returns."""
         takes = problem.data["takes"]
         try:
-            program = interpreter.load(answer)
-            for arguments, wanted in zip(CALLS[takes], _results(problem.gold, takes), strict=True):
-                if not program.gives(_NAME, arguments, wanted):
-                    return "a hidden call gives another value"
-        except interpreter.ProgramError as error:
+            same = results(answer, CALLS[takes]) == _gold_results(problem.gold, takes)
+        except ProgramError as error:
             return str(error)
-        return ""
+        return "" if same else "a hidden call returns a different value"
 
 
 def ask(takes: str, text: str, examples: Sequence[tuple[Sequence[Any], Any]]) -> str:
+    """Return the question: a signature and a docstring with examples."""
     lines = [f"def {_NAME}({takes}):", f'"""{text}']
     for arguments, result in examples:
         lines += [f">>> {_NAME}({', '.join(map(_literal, arguments))})", _literal(result)]
@@ -123,7 +123,23 @@ def _example(rng: Random, takes: str) -> tuple[Any, ...]:
     return between(rng, -5, 34), between(rng, -5, 34)
 
 
+def results(program: str, calls: Sequence[Sequence[Any]]) -> list[str]:
+    """Return the `repr` of the result of each call, or raise a `ProgramError`."""
+    try:
+        return _child().ask([program, _NAME, calls])
+    except ChildNotStartedError:
+        raise
+    except ChildStoppedError:
+        raise ProgramError("the time or memory limit was exceeded") from None
+    except ChildError as error:
+        raise ProgramError(str(error).removeprefix("ProgramError: ")) from None
+
+
+@cache
+def _child() -> ChildProcess:
+    return ChildProcess(Path(restricted_python.__file__), memory=256 << 20, seconds=1)
+
+
 @lru_cache(maxsize=4096)
-def _results(gold: str, takes: str) -> tuple[Any, ...]:
-    program = interpreter.load(gold)
-    return tuple(program.call(_NAME, arguments) for arguments in CALLS[takes])
+def _gold_results(gold: str, takes: str) -> list[str]:
+    return results(gold, CALLS[takes])

@@ -1,4 +1,4 @@
-"""Word problems in English made of fixed sentences; the level is how many steps of arithmetic they take.
+"""Word problems in English made of fixed sentences; the level is the number of steps of arithmetic.
 
     Ada sells 6 toys at $9 each. Ada splits the money equally among 2 children. How many dollars does each
     child get?
@@ -7,27 +7,51 @@
     54/2=27
     <answer>27</answer>
 
-Half of the stories tell how it ended and ask how it began: then the lines work forward from the answer.
+Half of the stories state how they ended and ask how they began: then the lines work forward from the answer.
 Two stories with the same arithmetic are the same problem, so the steps of a test problem never occur in training.
+The sentences are in `mini_gsm.toml`, each with the arithmetic it asks for.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from random import Random
 from typing import ClassVar
 
-from unmask.tasks.generated.generated import Generated, Sketch, between, choose, tagged
-from unmask.tasks.generated.word_problem_text import NAMES, SCENES, Scene
+from unmask.tasks.generated.base import Generated, Sketch, between, choose, tagged
 from unmask.tasks.task import Problem, task
 
 FRACTIONS = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth"}
 _NUMBER = re.compile(r"\$?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,12})")
 
 Numbers = dict[str, int]
-Turn = tuple[Numbers, list[str], int]  # the numbers of a sentence, the lines that compute the new quantity, and it
+Turn = tuple[Numbers, list[str], int]  # numbers of a sentence, lines that compute the new quantity, new quantity
 Story = tuple[str, list[str], int]  # question, worked lines, result
+Sentences = list[tuple[str, str]]  # an arithmetic and a sentence that asks for it
+
+
+@dataclass(frozen=True)
+class Scene:
+    things: str  # separated by spaces
+    openings: Sentences
+    turns: Sentences
+    ends: Sentences  # last turns that ask about something else
+    ask: str  # question of a story without such an end
+    some: str = ""  # opening of a story that asks how it began
+    end: str = ""  # ending of such a story
+    past: str = ""  # question of such a story
+    cap: int = 999  # largest quantity
+
+
+@cache
+def sentences() -> tuple[list[str], list[Scene]]:
+    """Return the names of people, and the scenes."""
+    texts = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return texts["names"].split(), [Scene(**scene) for scene in texts["scenes"].values()]
 
 
 @task("mini-gsm")
@@ -35,39 +59,39 @@ Story = tuple[str, list[str], int]  # question, worked lines, result
 class MiniGsm(Generated):
     levels: ClassVar[range] = range(2, 7)
 
-    level: int = 5  # steps
+    level: int = 5  # steps of arithmetic
 
     def sketch(self, rng: Random) -> Sketch:
         while True:
             backward = rng.random() >= 0.5
-            story = tell(rng, choose(rng, SCENES), self.level, backward)
+            story = write_story(rng, choose(rng, sentences()[1]), self.level, backward)
             if story is not None:
                 question, lines, result = story
                 steps = "\n".join(lines)
                 return Sketch(steps, question, f"{steps}\n<answer>{result}</answer>", {"result": result})
 
     def read(self, text: str) -> str | None:
-        """The number without its dollar sign and commas; the text as it is if it is not a number."""
+        """Return the number without its dollar sign and commas, or the text if it is not a number."""
         content = tagged(text)
         number = _NUMBER.fullmatch(content or "")
         return str(int(number[1].replace(",", ""))) if number else content or None
 
     def fault(self, problem: Problem, answer: str) -> str:
-        return "" if answer == str(problem.data["result"]) else "another number"
+        return "" if answer == str(problem.data["result"]) else "a different number"
 
 
-def tell(rng: Random, scene: Scene, level: int, backward: bool) -> Story | None:
-    """A story of `level` steps; None if the numbers did not work out.
+def write_story(rng: Random, scene: Scene, level: int, backward: bool) -> Story | None:
+    """Return a story of `level` steps, or None if its numbers become too large or are not whole.
 
-    A backward story tells how it ended and asks how it began: the lines work forward from the answer.
+    A backward story states how it ended and asks how it began: the lines work forward from the answer.
     """
     if backward and not scene.past:
         return None
-    names = rng.sample(NAMES, level + 2)
-    people, thing = names[:2], choose(rng, scene.things)
+    names = rng.sample(sentences()[0], level + 2)
+    people, thing = names[:2], choose(rng, scene.things.split())
     kind, sentence = ("?", scene.some) if backward else choose(rng, scene.openings)
     numbers, lines, quantity = _open(rng, kind)
-    sentences, start, last = [_write(sentence, names, thing, numbers)], quantity, False
+    story, start, last = [_write(sentence, names, thing, numbers)], quantity, False
     while len(lines) < level:
         left = level - len(lines)
         last = not backward and left <= 2 and rng.random() < 0.6
@@ -77,14 +101,14 @@ def tell(rng: Random, scene: Scene, level: int, backward: bool) -> Story | None:
             return None
         numbers, more, quantity = turn
         lines += more
-        sentences.append(_write(sentence, names, thing, numbers))
+        story.append(_write(sentence, names, thing, numbers))
         if kind[0] == "=":
             del names[0]
     if backward:
-        sentences += [_write(scene.end, names, thing, {"v": quantity}), _write(scene.past, people, thing, {})]
+        story += [_write(scene.end, names, thing, {"v": quantity}), _write(scene.past, people, thing, {})]
     elif not last:
-        sentences.append(_write(scene.ask, names, thing, {}))
-    return " ".join(sentences), lines, start if backward else quantity
+        story.append(_write(scene.ask, names, thing, {}))
+    return " ".join(story), lines, start if backward else quantity
 
 
 def _write(sentence: str, names: list[str], thing: str, numbers: Numbers) -> str:
@@ -111,7 +135,7 @@ def _open(rng: Random, kind: str) -> Turn:
 
 
 def _turn(rng: Random, kind: str, v: int, cap: int) -> Turn | None:
-    """What happens to the quantity `v`; None if it would not stay a whole number from 1 to the cap."""
+    """Change the quantity `v`; return None if it would not stay a whole number from 1 to the cap."""
     if kind in ("/", "-/"):
         return _split(rng, kind, v)
     if kind in ("+*", "-*"):

@@ -1,6 +1,8 @@
-"""The functions `mini-code` asks for: a description in English, the code, and a reference implementation.
+"""The functions `mini-code` asks for: a description, the code, and a reference implementation.
 
-Each kind combines small pieces (conditions, terms, edits) with random constants.
+Each kind combines small pieces (conditions, terms, edits) with random constants. The kinds in `FINDS` are given by
+examples: the form is known and its numbers must be found. Their gold programs check the numbers in comments, one
+example per line, before they use them.
 """
 
 from __future__ import annotations
@@ -11,18 +13,18 @@ from operator import ge, gt, le, lt
 from random import Random
 from typing import Any, NamedTuple
 
-from unmask.tasks.generated.generated import between, choose
+from unmask.tasks.generated.base import between, choose
 
 LETTERS = "abcdefgh"
 COMPARISONS = (("above", ">", gt), ("below", "<", lt), ("at least", ">=", ge), ("at most", "<=", le))
 
 
 class Function(NamedTuple):
-    takes: str  # the arguments: `xs` a list of numbers, `s` a string, `n` a number from 0, `a, b` two numbers
+    takes: str  # arguments: `xs` a list of numbers, `s` a string, `n` a number from 0, `a, b` two numbers
     text: str
     body: list[str]
     solve: Callable[..., Any]
-    examples: tuple[tuple[int, ...], ...] = ()  # arguments of the examples, where these define the function
+    examples: tuple[tuple[int, ...], ...] = ()  # arguments of the examples, if these define the function
 
 
 class Piece(NamedTuple):
@@ -57,7 +59,7 @@ def compares(rng: Random, x: str, low: int, high: int) -> Piece:
 
 
 def both(rng: Random, low: int = -9, high: int = 25) -> Piece:
-    """One condition of each sort, so that neither makes the other redundant."""
+    """Join one condition of each sort, so that neither makes the other redundant."""
     left, right = divides(rng), compares(rng, "x", low, high)
     word = choose(rng, ("and", "or"))
     join = all if word == "and" else any
@@ -84,7 +86,7 @@ def term(rng: Random, x: str = "x") -> Piece:
 
 
 def fold(rng: Random, level: int) -> Function:
-    """A list to a number, by a loop."""
+    """Turn a list into a number by a loop."""
     test = draw_test(rng, level)
     item = term(rng) if level > 1 else ITEM
     start = between(rng, 1, 50)
@@ -101,7 +103,7 @@ def fold(rng: Random, level: int) -> Function:
 
 
 def pick(rng: Random, level: int) -> Function:
-    """A list to a list, by a comprehension."""
+    """Turn a list into a list by a comprehension."""
     test = draw_test(rng, level)
     item = term(rng)
     line = f"[{item.code} for x in xs if {test.code}]"
@@ -127,7 +129,7 @@ def first(rng: Random, level: int) -> Function:
 
 
 def branch(rng: Random, level: int) -> Function:
-    """Two numbers to one, by cases."""
+    """Turn two numbers into one by cases."""
     c, p, q, r = between(rng, 1, 30), between(rng, 2, 9), between(rng, 2, 9), between(rng, 1, 20)
     left, right = term(rng, "a"), term(rng, "b")
     if level < 2:
@@ -146,7 +148,7 @@ def branch(rng: Random, level: int) -> Function:
 
 
 def repeat(rng: Random, level: int) -> Function:
-    """A number to a number, by a recurrence."""
+    """Turn a number into a number by a recurrence."""
     a, p, q = between(rng, 1, 30), between(rng, 2, 9), between(rng, 1, 30)
     m = between(rng, 20, 99)
     test, other = condition(rng, "t", 4, m - 4), between(rng, 1, 20)
@@ -176,7 +178,7 @@ def span(rng: Random, level: int) -> Function:
 
 
 def letters(rng: Random, level: int) -> Function:
-    """A string to a number: letters have values."""
+    """Turn a string into a number by the values of its letters."""
     picked = rng.sample(LETTERS, 2 + min(level, 2))
     value = [between(rng, 1, 30) for _ in range(3)]
     letter, others = picked[0], "".join(sorted(picked[1:]))
@@ -190,7 +192,7 @@ def letters(rng: Random, level: int) -> Function:
 
 
 def chain(name: str, draw: Callable[[Random], Piece], rng: Random, level: int) -> Function:
-    """A string to a string, or a list to a list, by one edit after another."""
+    """Change a string or a list by one edit after the other."""
     pieces = [draw(rng) for _ in range(level + 1)]
 
     def run(value: Any) -> Any:
@@ -249,3 +251,60 @@ def _turn(rng: Random) -> Piece:
 FunctionKind = Callable[[Random, int], Function]
 EDITS: tuple[FunctionKind, ...] = (partial(chain, "s", _edit), partial(chain, "xs", _reshape))
 KINDS: tuple[FunctionKind, ...] = (fold, pick, first, branch, repeat, span, letters, *EDITS)
+
+
+Examples = list[tuple[int, ...]]
+
+
+def of_n(form: str, solve: Callable[[int, int, int], int], rng: Random, level: int) -> Function:
+    p, q = _numbers(rng, level)
+    examples: Examples = [(n,) for n in sorted(rng.sample(range(2, 13), 2))]
+    return _given(examples, "n", form, {"p": p, "q": q}, lambda n: solve(p, q, n))
+
+
+def plane(rng: Random, level: int) -> Function:
+    (p, q), r = _numbers(rng, level), between(rng, 1, 5 + 5 * level)
+    form = "p * a + q * b"
+    if level < 4:
+        return _given(_pairs(rng, 2), "a, b", form, {"p": p, "q": q}, lambda a, b: p * a + q * b)
+    numbers = {"p": p, "q": q, "r": r}
+    return _given(_pairs(rng, 3), "a, b", f"{form} + r", numbers, lambda a, b: p * a + q * b + r)
+
+
+def _numbers(rng: Random, level: int) -> tuple[int, int]:
+    return between(rng, 2, 6 + 2 * level), between(rng, 1, 10 + 10 * level)
+
+
+def _pairs(rng: Random, count: int) -> Examples:
+    """Draw examples that determine the numbers: two not in proportion, or three not on a line."""
+    while True:
+        points = [(between(rng, 1, 9), between(rng, 1, 9)) for _ in range(count)]
+        a, b = points[0]
+        c, d = points[1]
+        if count == 2 and a * d != b * c:
+            return [*points]
+        if count == 3 and (c - a) * (points[2][1] - b) != (d - b) * (points[2][0] - a):
+            return [*points]
+
+
+def _given(examples: Examples, takes: str, form: str, numbers: dict[str, int], solve: Callable[..., int]) -> Function:
+    code, letters = _fill(form, numbers), takes.split(", ")
+    checks = [
+        f"# {_fill(code, dict(zip(letters, arguments, strict=True))).replace(' ', '')}={solve(*arguments)}"
+        for arguments in examples
+    ]
+    text = f"Find the numbers for which f({takes}) is {form}."
+    return Function(takes, text, [*checks, f"return {code}"], solve, tuple(examples))
+
+
+def _fill(form: str, numbers: dict[str, int]) -> str:
+    return "".join(str(numbers.get(letter, letter)) for letter in form)
+
+
+FINDS: tuple[FunctionKind, ...] = (
+    partial(of_n, "p * n + q", lambda p, q, n: p * n + q),
+    partial(of_n, "p * (n + q)", lambda p, q, n: p * (n + q)),
+    partial(of_n, "p * n * n + q", lambda p, q, n: p * n * n + q),
+    partial(of_n, "n * n + p * n + q", lambda p, q, n: n * n + p * n + q),
+    plane,
+)

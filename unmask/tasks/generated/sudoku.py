@@ -1,25 +1,26 @@
-"""4×4 Sudoku; the level is how many cells are blank. Any grid that keeps the given digits and the rules is right.
+"""4×4 Sudoku; the level is the number of blank cells. Any grid that keeps the given digits and the rules is right.
 
-Solve the following Sudoku puzzle: 3102200002100320
+    Solve the following Sudoku puzzle: 3102200002100320
 
-3142
-2431
-4213
-1324
-<answer>3142243142131324</answer>
+    3142
+    2431
+    4213
+    1324
+    <answer>3142243142131324</answer>
 
-A grid is 16 characters, row by row; 0 is a blank. Each row, column and box holds 1 to 4. Only 288 full grids exist, so
-a puzzle is solved by finding those that keep its digits.
+A grid is 16 characters, row by row; 0 is a blank. Each row, column and box contains 1 to 4. Only 288 full grids exist,
+so a puzzle is solved by finding those that keep its digits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from random import Random
 from typing import ClassVar
 
-from unmask.tasks.generated.generated import Generated, Sketch, choose, tagged
+from unmask.tasks.generated.base import Generated, Sketch, choose, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
 UNITS = (
@@ -31,6 +32,7 @@ PEERS = tuple(frozenset(other for unit in UNITS if cell in unit for other in uni
 
 
 def _fill(grid: str) -> Iterator[str]:
+    """Yield every full grid that begins with these cells."""
     if len(grid) == 16:
         yield grid
         return
@@ -40,7 +42,10 @@ def _fill(grid: str) -> Iterator[str]:
             yield from _fill(grid + digit)
 
 
-GRIDS = tuple(_fill(""))
+@cache
+def grids() -> tuple[str, ...]:
+    """Return all full grids, smallest first."""
+    return tuple(_fill(""))
 
 
 @task("sudoku")
@@ -52,7 +57,7 @@ class Sudoku(Generated):
     level: int = 12  # blank cells
 
     def sketch(self, rng: Random) -> Sketch:
-        grid = choose(rng, GRIDS)
+        grid = choose(rng, grids())
         cells = list(grid)
         for cell in rng.sample(range(16), self.level):
             cells[cell] = "0"
@@ -67,7 +72,7 @@ class Sudoku(Generated):
         return "" if answer in solutions(problem.data["puzzle"]) else "the grid breaks the rules"
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
-        """The score is the fraction of blanks that match the nearest solution."""
+        """Grade an output; the score is the fraction of blanks that match the nearest solution."""
         grade = super().grade(problem, text, metric)
         if grade.answer is None:
             return grade
@@ -84,11 +89,11 @@ def solve(grid: str) -> str:
 
 
 def solutions(puzzle: str) -> list[str]:
-    """Every completion of a puzzle, smallest first."""
-    return [grid for grid in GRIDS if all(given in ("0", cell) for given, cell in zip(puzzle, grid, strict=False))]
+    """Return every completion of a puzzle, smallest first."""
+    return [grid for grid in grids() if all(given in ("0", cell) for given, cell in zip(puzzle, grid, strict=False))]
 
 
 def share(puzzle: str, solution: str, answer: str) -> float:
-    """The fraction of the blanks that are filled as in the solution."""
+    """Return the fraction of the blanks that are filled as in the solution."""
     blanks = [cell for cell in range(16) if puzzle[cell] == "0"]
     return sum(answer[cell] == solution[cell] for cell in blanks) / len(blanks)

@@ -1,8 +1,8 @@
-"""What the published benchmarks share: fixed problems, a wording, and answers in boxes or tags.
+"""The base class of published benchmarks: fixed problems, a wording, and answers in boxes or tags.
 
     {"system": "You are careful with numbers.", "question": "Q: {question}", "prefill": "<reasoning>"}
 
-A JSON file such as this one replaces a wording. A file for several tasks has one such object for each, by the task's
+A JSON file such as this one replaces a wording. A file for several tasks has one such object per task, by the task's
 name: `{"gsm8k": {"system": …}, "countdown-d1": {"system": …}}`. One user message holds the system text, a blank line
 and the question; the prefill starts the model's turn.
 """
@@ -41,7 +41,7 @@ class Wording:
 
 @cache
 def load_wording(path: str, name: str = "") -> Wording:
-    """The wording of a task. Cached: a run keeps the wording it started with."""
+    """Return the wording of a task; it is cached, so that a run keeps the wording it started with."""
     known = [field.name for field in fields(Wording)]
     try:
         texts = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -59,7 +59,7 @@ def load_wording(path: str, name: str = "") -> Wording:
         if key not in known:
             raise UnmaskError(f"the prompts file {path} has an unknown key {key!r}: {nearest(key, known)}")
     if "{question}" not in texts.get("question", "{question}") and not _PLACE.search(texts["question"]):
-        raise UnmaskError(f"the question template in {path} never says {{question}}")
+        raise UnmaskError(f"the question template in {path} must contain {{question}}, got {texts['question'][:60]!r}")
     return Wording(**{"system": "", **texts})
 
 
@@ -68,31 +68,32 @@ class Benchmark(Task):
     version: ClassVar[int] = 1
     wording: ClassVar[Wording]
 
-    prompts: str | None = None  # a JSON file with another wording
+    prompts: str | None = None  # a JSON file with a different wording
 
     def messages(self, problem: Problem) -> list[dict[str, str]]:
         return self.chosen_wording().messages({**problem.data, "question": problem.question})
 
     def chosen_wording(self) -> Wording:
-        """The prompts file's, where there is one; raises if the file lacks it."""
+        """Return the wording in the prompts file, if there is one; raise if the file lacks it."""
         return load_wording(self.prompts, task.name(self)) if self.prompts else self.wording
 
 
-def grade_of(right: bool, answer: str | None, note: str = "another answer") -> Grade:
-    """A grade without partial credit."""
+def grade_of(right: bool, answer: str | None, note: str = "a different answer") -> Grade:
+    """Return a grade without partial credit."""
     if answer is None:
         note = "no answer"
     return Grade(right, float(right), answer, "" if right else note)
 
 
 def clip(text: str) -> str:
+    """Return the part of an output that is read."""
     return text[-LONGEST:]
 
 
 def boxes(text: str, longest: int = LONGEST) -> Iterator[str]:
-    """The contents of balanced `\\boxed{…}` of at most `longest` characters, the last to open first.
+    """Yield the contents of balanced `\\boxed{…}` of at most `longest` characters, the last to open first.
 
-    One at a time: together the contents of nested boxes are far longer than the text.
+    They are not returned together, because the contents of nested boxes can be far longer than the text.
     """
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
@@ -108,7 +109,7 @@ def boxes(text: str, longest: int = LONGEST) -> Iterator[str]:
 
 
 def loose_boxes(text: str) -> list[str]:
-    """The text between each `\\boxed{` and the next `}` on its line, whatever braces are inside."""
+    """Return the text between each `\\boxed{` and the next `}` on its line, whatever braces are inside."""
     contents: list[str] = []
     start = text.find(_BOX + "{")
     while start >= 0:
@@ -125,7 +126,7 @@ def loose_boxes(text: str) -> list[str]:
 
 
 def tagged(text: str) -> str | None:
-    """The content of the first closed `<answer>…</answer>`."""
+    """Return the content of the first closed `<answer>…</answer>`."""
     start = text.find("<answer>")
     end = text.find("</answer>", start)
     return text[start + len("<answer>") : end].strip() if 0 <= start < end else None

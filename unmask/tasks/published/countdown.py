@@ -2,8 +2,9 @@
 
     {"input": "30,100,93", "output": "23"}
 
-`d1` reads and checks as the published evaluation does: the last box, else the whole text; of it the first stretch
-before an equals sign and a number; Python's arithmetic to within 1e-5, so `**`, `//` and signs before numbers pass.
+`d1` reads and checks as the published evaluation does: in the last box, or else in the whole text, it reads what comes
+before the first equals sign with a number, by Python's arithmetic to within 1e-5, so `**`, `//` and signs before
+numbers pass.
 `ours` also reads `<answer>`, and uses an exact parser that accepts only `+ - * /` and brackets.
 """
 
@@ -18,8 +19,7 @@ from itertools import islice, pairwise, permutations, product
 from typing import Any, ClassVar, Literal
 
 from unmask.tasks.data import Dataset
-from unmask.tasks.generated import expression
-from unmask.tasks.generated.countdown import Countdown, ask, fault
+from unmask.tasks.generated.countdown import Countdown, ask, fault, tidy
 from unmask.tasks.published.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
@@ -28,9 +28,9 @@ _EQUALS = re.compile(r"=[ \t]{0,9}-?[0-9][0-9.]{0,20}\s{0,9}\Z")
 _BRACE = re.compile(r"[{}]")
 _ALLOWED = re.compile(r"[0-9+\-*/().\s]+")
 _LEFT = "0123456789+-*/() "  # characters before an equals sign, without the dot
-_RESULT = tuple("0123456789. ")  # what may follow it
-TRAIN = 1000  # generated problems
-_BITS = 4096  # the widest power that is computed; no target is near a wider one
+_RESULT = tuple("0123456789. ")  # characters that may follow it
+TRAIN = 1000  # number of generated problems
+_BITS = 4096  # bits of the largest power that is computed; every target is far smaller
 
 
 @task("countdown-d1")
@@ -60,7 +60,7 @@ class CountdownD1(Benchmark):
             yield [int(word) for word in row["input"].split(",")], int(row["output"])
 
     def _train(self) -> Iterator[tuple[list[int], int]]:
-        """Three numbers each; none of the published problems is among them."""
+        """Yield generated problems of three numbers; none of the published problems is among them."""
         for problem in islice(Countdown(level=3, split="train").problems(), TRAIN):
             yield list(problem.data["numbers"]), problem.data["target"]
 
@@ -68,7 +68,7 @@ class CountdownD1(Benchmark):
         if metric == "d1":
             return read_d1(clip(text)) or None
         answer = _read(clip(text))
-        return answer and expression.tidy(answer)
+        return answer and tidy(answer)
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         answer = self.answer(text, metric)
@@ -85,7 +85,7 @@ def _read(text: str) -> str | None:
 
 
 def read_d1(text: str) -> str:
-    """The equation that the published evaluation reads: of `30+93-100 = 23`, what is before the equals sign."""
+    """Return the equation that the published evaluation reads: of `30+93-100 = 23`, the part before the equals sign."""
     equation = _boxed(text)
     if equation is None:
         answer = tagged(text)
@@ -99,7 +99,7 @@ def read_d1(text: str) -> str:
 
 
 def _boxed(text: str) -> str | None:
-    """The content of the last box; the whole text if there is no box; None if its braces never balance."""
+    """Return the content of the last box, the whole text if there is no box, or None if its braces never balance."""
     if (spaced := "\\boxed ") in text:
         return text.rpartition(spaced)[2].partition("$")[0]
     start = max(text.rfind("\\boxed"), text.rfind("\\fbox") if "\\boxed" not in text else -1)
@@ -121,7 +121,7 @@ def _plain(text: str) -> str:
 
 
 def solve(numbers: Sequence[int], target: int) -> str:
-    """The first expression that reaches the target, over all orders, signs and both bracketings of three numbers."""
+    """Return the first expression that reaches the target, over all orders, signs and bracketings of three numbers."""
     for (a, b, c), first, second in product(permutations(numbers), "+-*/", "+-*/"):
         for text in (f"({a}{first}{b}){second}{c}", f"{a}{first}({b}{second}{c})"):
             if not fault(text, numbers, target):
@@ -130,16 +130,16 @@ def solve(numbers: Sequence[int], target: int) -> str:
 
 
 def fault_d1(text: str, numbers: Sequence[int], target: int) -> str:
-    """Why the published check refuses; empty if it accepts."""
+    """Return why the published check refuses, or an empty text if it accepts."""
     if not _ALLOWED.fullmatch(text):
         return "characters that are not arithmetic"
     try:
         if sorted(int(number) for number in re.findall(r"[0-9]+", text)) != sorted(numbers):
-            return "not exactly the given numbers"
+            return "the numbers are not exactly the given ones"
         near = abs(_value(ast.parse(text.strip(), mode="eval").body) - target) < 1e-5
     except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
         return "no value"
-    return "" if near else "another value than the target"
+    return "" if near else "the value is not the target"
 
 
 def _power(base: Any, exponent: Any) -> Any:
@@ -160,7 +160,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg,
 
 
 def _value(node: ast.expr) -> Any:
-    """The value that Python's `eval` would return."""
+    """Return the value that Python's `eval` would return."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return node.value
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:

@@ -5,7 +5,7 @@
      "canonical_solution": "    return x + y\\n",
      "test": "def check(candidate):\\n    import random\\n\\n    assert candidate(0, 1) == 1\\n …"}
 
-The tests are hidden from the program (`inside.py`); both metrics are the same.
+The tests run in a process of their own, out of the program's reach; both metrics are the same.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unmask.tasks.data import Dataset
-from unmask.tasks.published import code_extraction as listing
+from unmask.tasks.published import programs
 from unmask.tasks.published.benchmark import Wording
-from unmask.tasks.published.program_task import ProgramTask, read
+from unmask.tasks.published.programs import ProgramTask, parse, read
 from unmask.tasks.sandbox.run import ProgramTest
 from unmask.tasks.task import Problem, task
 
@@ -61,10 +61,10 @@ class HumanEval(ProgramTask):
 
 
 def _program(prompt: str, entry: str, text: str) -> str:
-    """The program in the output, or the prompt with the output as its body."""
+    """Return the program in the output, or the prompt with the output as its body."""
     code = read(text, entry) or ""
-    if entry in listing.defined(listing.parse(code)):
+    if entry in programs.defined_names(parse(code)):
         return code
-    body = code if listing.fences(text) else listing.plain(text[: listing.LONGEST])
-    completed = listing.head(prompt + body)
+    body = code if programs.fenced_blocks(text) else programs.with_plain_spaces(text[: programs.LONGEST])
+    completed = programs.longest_beginning(prompt + body)
     return code if len(completed.strip()) <= len(prompt.strip()) else completed

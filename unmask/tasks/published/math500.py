@@ -5,20 +5,27 @@
      "subject": "Algebra", "level": 3, "unique_id": "test/algebra/2584.json"}
 
 `d1` compares normalised strings. `ours` also accepts a different string with the same meaning, and reads the answer
-tags if there is no box, which `d1` does only if the box is empty.
+tags if there is no box, which `d1` does only if the box is empty. Meanings are compared by math-verify (the extra
+`math`) in a child process: computer algebra can run forever or exhaust memory, and math-verify's own timeouts need
+signals and the main thread.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import ClassVar
 
+from unmask.child_process import ChildError, ChildNotStartedError, ChildProcess
+from unmask.errors import UnmaskError
 from unmask.tasks.data import Dataset
-from unmask.tasks.published import latex_equality as symbolic
 from unmask.tasks.published.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
 
+LONGEST = 400  # characters of an answer that is compared by meaning
 _REMOVED = re.compile(r"\n|\\!|\\left|\\right|\^\{\\circ\}|\^\\circ|\\\$|\\?%")
 _CHOICE = re.compile(r"[0-9}]\s{0,9}\\(?:text|mathrm|mbox)\{[^{}]{0,200}[0-9]|\b(?:or|and)\b", re.IGNORECASE)
 _BASE = re.compile(r"[0-9]_\{?[0-9]")
@@ -63,14 +70,14 @@ class Math500(Benchmark):
             return grade_of(False, answer)
         same = normalise(answer) == normalise(wanted)
         if not same and metric == "ours" and marked:
-            same = symbolic.equal(wanted, answer)
+            same = same_meaning(wanted, answer)
         return grade_of(same, answer)
 
 
 def _alike(gold: str, answer: str) -> bool:
-    """Whether the answer may mean the gold one, before what both comparisons overlook: a choice, a base, a set.
+    """Return False for differences that both comparisons overlook: a choice, a base, a set.
 
-    The normal form drops everything after a unit, and math-verify reads past a base and takes a set for a point.
+    The normal form drops everything after a unit, and math-verify ignores a base and takes a set for a point.
     """
     single = "," not in gold and not _CHOICE.search(gold)
     if (single and _CHOICE.search(answer)) or (_BASE.search(answer) and not _BASE.search(gold)):
@@ -86,7 +93,7 @@ def _shape(text: str) -> str:
 
 
 def _read(text: str, metric: Metric) -> tuple[str | None, bool]:
-    """The answer, and whether the output marked it as one: unmarked text is only compared as a string."""
+    """Return the answer and whether a box or tags mark it; unmarked text is only compared as a string."""
     box, tag = next(boxes(text), None), tagged(text)
     if box is not None and box.strip():
         return box.strip(), True
@@ -96,7 +103,7 @@ def _read(text: str, metric: Metric) -> tuple[str | None, bool]:
 
 
 def normalise(text: str) -> str:
-    """The form in which LaTeX answers of MATH (arXiv 2103.03874) are compared as strings."""
+    """Return the form in which LaTeX answers of MATH (arXiv 2103.03874) are compared as strings."""
     text = text.replace("\\\\", "\\").replace("\\tfrac", "\\frac").replace("\\dfrac", "\\frac")
     text = _REMOVED.sub("", text)
     text = text.partition("\\text{ ")[0]  # a unit
@@ -113,3 +120,22 @@ def normalise(text: str) -> str:
         return "\\frac{1}{2}"
     whole = _WHOLE.fullmatch(text)
     return f"\\frac{{{whole[1]}}}{{{whole[2]}}}" if whole else text
+
+
+def same_meaning(gold: str, answer: str) -> bool:
+    """Return whether two LaTeX answers are equal; those that cannot be read or compared in time are unequal."""
+    if find_spec("math_verify") is None:
+        raise UnmaskError("comparing LaTeX needs math-verify: pip install 'unmask[math]', or grade with --metric d1")
+    if len(answer) > LONGEST:
+        return False
+    try:
+        return _verifier().ask([gold, answer])
+    except ChildNotStartedError:
+        raise UnmaskError("math-verify does not start: reinstall it with pip install 'unmask[math]'") from None
+    except ChildError:
+        return False
+
+
+@cache
+def _verifier() -> ChildProcess:
+    return ChildProcess(Path(__file__).with_name("math_verify_child.py"), memory=4 << 30, seconds=4)

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from unmask.tasks.data import Dataset
-from unmask.tasks.published import code_extraction as listing
 from unmask.tasks.published.benchmark import Wording
-from unmask.tasks.published.program_task import ProgramTask, read
+from unmask.tasks.published.programs import ProgramTask, defined_names, import_lines, parse, read
 from unmask.tasks.sandbox.run import ProgramTest
 from unmask.tasks.task import Problem, task
 
@@ -69,7 +68,7 @@ def _problem(row: dict[str, Any]) -> Problem:
     data = {
         "tests": "\n".join(" ".join(test.splitlines()) for test in tests),
         "names": _names(tests, f"{code}\n{setup}"),
-        "prelude": "\n".join([*(row.get("test_imports") or ()), listing.imports(code)]),
+        "prelude": "\n".join([*(row.get("test_imports") or ()), import_lines(code)]),
         "setup": setup,
     }
     gold = f"<answer>\n```python\n{code}\n```\n</answer>"
@@ -77,8 +76,8 @@ def _problem(row: dict[str, Any]) -> Problem:
 
 
 def _names(tests: list[str], code: str) -> list[str]:
-    """The program's names that the tests use, starting with the outermost call of the first test."""
-    known = listing.defined(listing.parse(code))
+    """Return the program's names that the tests use, starting with the outermost call of the first test."""
+    known = defined_names(parse(code))
     order: list[str] = []
     for test in tests:
         for node in ast.walk(ast.parse(test)):

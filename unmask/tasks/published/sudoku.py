@@ -54,7 +54,7 @@ class SudokuD1(Benchmark):
         return [problems[place] for place in self.chosen.rows()]
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
-        """Sixteen cells: fewer are padded with blanks, more are cut."""
+        """Return sixteen cells: fewer are padded with blanks, more are cut."""
         grid = re.sub(r"\s" if metric == "d1" else r"[^0-9]", "", _read(clip(text)))
         return grid.ljust(16, "0")[:16] if grid else None
 
@@ -70,7 +70,7 @@ class SudokuD1(Benchmark):
 
 
 def _read(text: str) -> str:
-    """The first place that holds anything: a fence after `<answer>`, the tags, what follows them, sixteen digits."""
+    """Return the first that is not empty: a fence after `<answer>`, the tags, the text after them, sixteen digits."""
     opened, closed = (text.partition(tag)[2] for tag in ("<answer>", "</answer>"))
     matches = (
         _FENCED.search(opened),

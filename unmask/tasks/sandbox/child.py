@@ -1,12 +1,11 @@
-"""What runs inside the sandbox: the program and the judge, two processes that share only two pipes.
+"""Runs inside the sandbox: the program and the judge, two processes that share only two pipes.
 
-This file is sent as text to a fresh interpreter after `jail.py` and `syscalls.py`, so it uses only the standard
-library.
+This file is sent as text to a fresh interpreter after `confine.py`, so it imports only the standard library.
 
 The program's process defines the functions and answers calls. The judge's process, in its own sandbox, runs the tests:
-there a function of the program is a `Far` object that sends its arguments and receives a value, rebuilt from built-in
-types. Comparisons therefore happen out of the program's reach: it can return any value, but its own equality, patched
-builtins and early exits do not influence the verdict.
+there a function of the program is a `Remote` object that sends its arguments and receives a value, rebuilt from
+built-in types. Comparisons therefore happen out of the program's reach: it can return any value, but its own equality,
+patched builtins and early exits do not influence the verdict.
 """
 
 import __future__
@@ -29,7 +28,7 @@ _BOXES = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 class EndedError(BaseException):
-    """The other side is gone or sent something unreadable; no test can catch this by accident."""
+    """The other process is gone or sent something unreadable; no test can catch this by accident."""
 
 
 class ForeignError(BaseException):
@@ -41,7 +40,7 @@ class LateError(BaseException):
 
 
 class Link:
-    """One JSON message per line, each way. Objects that are not of a built-in type are sent as references."""
+    """Sends and receives one JSON message per line. Objects that are not of a built-in type are sent as references."""
 
     def __init__(self, read, write):
         self.read, self.write = os.fdopen(read, "rb"), os.fdopen(write, "wb")
@@ -54,11 +53,11 @@ class Link:
     def receive(self):
         line = self.read.readline(LONGEST + 1)
         if not line.endswith(b"\n"):
-            raise EndedError("the program said too much" if line else "the program ended early")
+            raise EndedError("the program sent too much" if line else "the program ended early")
         return json.loads(line)
 
     def encode(self, value):
-        """Subclasses of built-in types are sent as their base: a named tuple is a tuple, a Counter a dict."""
+        """Encode a value; subclasses of built-in types become their base: a named tuple a tuple, a Counter a dict."""
         if value is None or type(value) in (bool, str, float):
             return value
         if isinstance(value, int):
@@ -81,10 +80,10 @@ class Link:
         for name, kind in _BOXES.items():
             if isinstance(value, kind):
                 return {name: [self.encode(item) for item in kind.__iter__(value)]}
-        if isinstance(value, Far):
+        if isinstance(value, Remote):
             return {"kept": value.place}
         self.kept.append(value)
-        return {"far": len(self.kept) - 1}
+        return {"remote": len(self.kept) - 1}
 
     def decode(self, message):
         if not isinstance(message, dict):
@@ -94,8 +93,8 @@ class Link:
             return _BOXES[kind](self.decode(item) for item in inside)
         if kind == "dict":
             return {self.decode(key): self.decode(value) for key, value in inside}
-        if kind == "far":
-            return Far(self, inside)
+        if kind == "remote":
+            return Remote(self, inside)
         if kind == "kept":
             return self.kept[inside]
         return {
@@ -119,8 +118,8 @@ def decimal(text):
     return Decimal(str(text))
 
 
-class Far:
-    """The judge's view of an object of the program: callable, iterable, passed back as itself, equal only to itself."""
+class Remote:
+    """An object of the program as the judge sees it: callable, iterable, and equal only to itself."""
 
     def __init__(self, link, place):
         self.link, self.place = link, place
@@ -138,22 +137,22 @@ class Far:
             link.send(message)
         except BrokenPipeError:
             raise EndedError("the program ended early") from None
-        return hear(link)
+        return receive_value(link)
 
 
-def hear(link):
+def receive_value(link):
     try:
         message = link.receive()
         if "value" in message:
             return link.decode(message["value"])
         name, text = message["error"]
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError):
-        raise EndedError("what the program said cannot be read") from None
+        raise EndedError("the program sent something unreadable") from None
     raise ForeignError(f"{name}: {text}")
 
 
 def reply(link, work):
-    """Send the value of the work or its error; an exit of the program is an error too."""
+    """Send the value of the work or its error; an exit of the program counts as an error."""
     try:
         message = {"value": link.encode(work())}
     except BaseException as error:
@@ -162,7 +161,7 @@ def reply(link, work):
 
 
 def perform(job, link):
-    """The program's side: run the program, send the names it defines of those the tests use, then answer calls."""
+    """Run the program, send the names of it that the tests use, then answer calls."""
     reply(link, partial(define, job))
     while True:
         try:
@@ -173,26 +172,26 @@ def perform(job, link):
 
 
 def define(job):
-    """The program's names that the tests use, after all of it has run.
+    """Run the whole program and return its names that the tests use.
 
-    Where that raises, as a failing example after the functions would, every statement that does not raise counts.
+    If that raises, as a failing example after the functions does, run it again without the statements that raise.
     """
     seconds = job["limits"]["cpu"]
     try:
-        with hurry(seconds / 2):
+        with cpu_limit(seconds / 2):
             space = fresh(job["before"])
             exec(compile(job["program"], "program", "exec", dont_inherit=True), space)
     except BaseException:
         space = fresh(job["before"])
         for statement in statements(job["program"]):
-            with contextlib.suppress(BaseException), hurry(seconds / 10):
+            with contextlib.suppress(BaseException), cpu_limit(seconds / 10):
                 exec(statement, space)
     exec(compile(job["setup"], "program", "exec", dont_inherit=True), space)
     return {name: space[name] for name in job["names"] if name in space}
 
 
 def fresh(before):
-    """The names of a new module that can be imported: dataclasses and pickle look it up."""
+    """Return the names of a new module that can be imported, because dataclasses and pickle look it up."""
     module = sys.modules["program"] = types.ModuleType("program")
     exec(compile(before, "program", "exec", dont_inherit=True), module.__dict__)
     return module.__dict__
@@ -205,8 +204,8 @@ def statements(program):
 
 
 @contextlib.contextmanager
-def hurry(seconds):
-    """Raise once this much processor time is used."""
+def cpu_limit(seconds):
+    """Raise inside the block after this much processor time."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
@@ -214,7 +213,7 @@ def hurry(seconds):
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def late(number, frame):
+def stop_late(number, frame):
     raise LateError("took too long")
 
 
@@ -226,13 +225,15 @@ def answer(link, call):
 
 
 def judge(job, link):
-    """The judge's side: run the tests in order; the verdict is one line on a pipe that the program does not have."""
+    """Run the tests in order and write the verdict as one line to a pipe that the program does not have."""
     space = {"__name__": "tests"}
     note, started = "", False
     try:
         exec(compile(job["prelude"], "tests", "exec"), space)
-        names, started = hear(link), True
-        space |= {name: names[name] for name in job["names"] if name in names}  # no others: the program may send any
+        names, started = receive_value(link), True
+        space |= {
+            name: names[name] for name in job["names"] if name in names
+        }  # no others, because the program may send any name
         for test in job["tests"]:
             note = test.strip()
             exec(compile(test, "tests", "exec"), space)
@@ -249,19 +250,19 @@ def judge(job, link):
     os.write(job["handles"][2], json.dumps(verdict).encode() + b"\n")
 
 
-def main(enter, limit, close_doors):
-    """The arguments come from `jail.py` and `syscalls.py`, whose texts precede this one."""
+def main(enter, limit, refuse_system_calls):
+    """Confine this process by the functions of `confine.py`, whose text precedes this one, and do the job."""
     job = json.loads(sys.stdin.buffer.read())
     if job["enter"]:
-        enter(**job["enter"], close_doors=close_doors)
+        enter(**job["enter"])
     elif sys.platform == "linux":
         with contextlib.suppress(*([OSError] if job["weak"] else [])):
-            close_doors()
+            refuse_system_calls()
     limit(**job["limits"])
     for handle in (0, 2):
         os.dup2(1, handle)  # no input, no error output
     for number in (signal.SIGXCPU, signal.SIGPROF):
-        signal.signal(number, late)
+        signal.signal(number, stop_late)
     link = Link(*job["handles"][:2])
     (judge if job["role"] == "judge" else perform)(job, link)
     os._exit(0)

@@ -1,9 +1,9 @@
-"""The only place where programs that a model wrote are run.
+"""Runs programs that a model wrote, in the only place where they are run.
 
-Two processes run, each in its own sandbox (`jail.py`): one holds the program, the other the tests (`inside.py`).
+Two processes run, each in its own sandbox (`confine.py`): one holds the program, the other the tests (`child.py`).
 Neither has network access, sees other processes, or has any privileges. The only files are the interpreter with what it
-loads (`runtime.py`) and an empty folder in memory. Memory, processor time, processes, file size and messages are
-limited; prints are discarded. Calls of the kernel that namespaces leave open are refused (`syscalls.py`).
+loads and an empty folder in memory. Memory, processor time, processes, file size and messages are limited; prints are
+discarded. System calls that namespaces do not cover are refused.
 
 This resists early exits, objects that equal everything, patched builtins or checkers, signals, forged output, fork
 bombs and floods. The verdict leaves the judge's process on a pipe that the program does not have. It does not resist
@@ -11,8 +11,8 @@ a kernel vulnerability, or a program that has memorised the answers to the tests
 a program may use `processes` times as much. docs/tasks.md has a table of attacks.
 
 The sandbox uses user namespaces, directly or through bubblewrap. `rlimits` is weaker: the same two processes under the
-same limits, but your files and your other processes, including the judge, are within reach, and a process that the
-program put into the background outlives it.
+same limits, but the user's files and other processes, including the judge, are within reach, and a process that the
+program puts into the background outlives it.
 """
 
 from __future__ import annotations
@@ -37,20 +37,38 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from unmask.errors import UnmaskError
-from unmask.tasks.sandbox import child as inside
-from unmask.tasks.sandbox import jail, syscalls
-from unmask.tasks.sandbox.runtime import interpreter, runtime
+from unmask.tasks.sandbox import child, confine
 
 Confinement = Literal["namespaces", "rlimits"]
 MIB = 1 << 20
-# Sets in one order; memory of one pool, since each of a thread's own would take 64 MiB of the address space.
+LONGEST_VERDICT = 4096  # bytes; a line of at most this length is written at once
+# A fixed order of sets; one memory pool, because a pool per thread would take 64 MiB of address space each.
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "MALLOC_ARENA_MAX": "1"}
+# The interpreter runs this: it loads every extension module and lists the libraries that were mapped.
+_PROBE = """
+import ctypes, json, os, sys
+folders = [folder for folder in sys.path if os.path.isdir(folder)]
+names = {entry.split(".")[0] for folder in folders for entry in os.listdir(folder) if ".so" in entry}
+for name in names - {"_tkinter"}:  # there is no screen
+    try:
+        __import__(name)
+    except BaseException:
+        pass
+try:
+    ctypes.CDLL("libgcc_s.so.1")  # glibc loads it when the first thread ends
+except OSError:
+    pass
+mapped = {line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if "/" in line}
+print(json.dumps([folders, sorted(mapped)]))
+"""
+# Files that zoneinfo and locale of the standard library read.
+DATA = ("/usr/share/zoneinfo", "/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8")
 
 
 @dataclass(frozen=True)
 class Limits:
-    seconds: int = 10  # processor time per process, for a program and all its tests; also the longest rest
-    patience: int = 120  # wall time, which other work on the machine stretches
+    seconds: int = 10  # processor time per process, for a program and all its tests; also the longest idle time
+    patience: int = 120  # wall-clock time
     memory: int = 512 * MIB  # address space per process
     processes: int = 16  # threads count too
     disk: int = 16 * MIB  # size of the folder in memory
@@ -73,8 +91,8 @@ class SandboxResult:
 
 
 def run(test: ProgramTest, confinement: Confinement = "namespaces", limits: Limits | None = None) -> SandboxResult:
-    """Run every test against the program. Raises only if no sandbox is available."""
-    method = means() if confinement == "namespaces" else "rlimits"
+    """Run every test against the program; raise only if no sandbox is available."""
+    method = sandbox_method() if confinement == "namespaces" else "rlimits"
     result = _run(test, method, limits or Limits())
     if confinement == "rlimits":
         note = "ran under rlimits only"
@@ -83,8 +101,8 @@ def run(test: ProgramTest, confinement: Confinement = "namespaces", limits: Limi
 
 
 @cache
-def means() -> str:
-    """How programs are confined on this machine, `namespaces` or else `bubblewrap`: the first that runs a program."""
+def sandbox_method() -> str:
+    """Return how programs are confined on this machine: `namespaces` or `bubblewrap`, the first that runs a program."""
     methods = ["namespaces"] if sys.platform == "linux" else []
     if shutil.which("bwrap") and os.getuid() != 0:
         methods.append("bubblewrap")
@@ -114,28 +132,28 @@ def _run(test: ProgramTest, method: str, limits: Limits) -> SandboxResult:
         ]
         for end in (calls_in, calls_out, replies_in, replies_out, verdict_out):
             end.close()
-        waited = _wait(verdict_in, sides, limits)
-        return _result(read_line(verdict_in, time.monotonic() + 1) if waited else None, sides, limits)
+        line = verdict_in.read(LONGEST_VERDICT) if _wait(verdict_in, sides, limits) else None
+        return _result(line, sides, limits)
 
 
 def _wait(verdict: FileIO, sides: list[Side], limits: Limits) -> bool:
-    """Whether the verdict came before the time was up: the processor's, the wall's, or that of a rest of both sides.
+    """Return whether the verdict came within the limits of processor time, wall-clock time and idle time.
 
-    A machine under load slows a program down, but does not let it rest: a hundredth of a processor counts as work.
+    A loaded machine slows a program down but does not make it idle: a hundredth of a processor counts as work.
     """
-    began = rested = time.monotonic()
+    began = active = time.monotonic()
     work = 0.0
     while not select.select([verdict], [], [], 0.25)[0]:
         now, done = time.monotonic(), processor_time([side.process.pid for side in sides])
-        if not done or abs(done - work) > limits.seconds / 100:  # none is known where there is no /proc
-            work, rested = done, now
-        if done > 3 * limits.seconds or now - began > limits.patience or now - rested > limits.seconds:
+        if not done or abs(done - work) > limits.seconds / 100:  # it is 0 where there is no /proc
+            work, active = done, now
+        if done > 3 * limits.seconds or now - began > limits.patience or now - active > limits.seconds:
             return False
     return True
 
 
 def processor_time(pids: list[int]) -> float:
-    """Seconds that these processes, their descendants and the ended ones they waited for have used."""
+    """Return the processor time of these processes, their descendants and the ended ones they waited for."""
     children: dict[int, list[int]] = defaultdict(list)
     ticks: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -144,7 +162,7 @@ def processor_time(pids: list[int]) -> float:
             children[int(words[1])].append(int(entry.parent.name))
             ticks[int(entry.parent.name)] = sum(map(int, words[11:15]))
     family = list(pids)
-    for pid in family:  # grows while it is walked
+    for pid in family:  # grows during the loop
         family += children[pid]
     return sum(ticks.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
 
@@ -152,19 +170,6 @@ def processor_time(pids: list[int]) -> float:
 def _pipe(stack: contextlib.ExitStack) -> tuple[FileIO, FileIO]:
     read, write = os.pipe()
     return stack.enter_context(FileIO(read, "r")), stack.enter_context(FileIO(write, "w"))
-
-
-def read_line(pipe: IO[bytes], deadline: float) -> bytes | None:
-    """One line, or its beginning if the other end closed; None at the deadline."""
-    line = b""
-    while not line.endswith(b"\n") and len(line) < 1 << 16:
-        if not select.select([pipe], [], [], max(deadline - time.monotonic(), 0))[0]:
-            return None
-        piece = pipe.read(1 << 12)
-        if not piece:
-            break
-        line += piece
-    return line
 
 
 def _result(line: bytes | None, sides: list[Side], limits: Limits) -> SandboxResult:
@@ -180,14 +185,14 @@ def _result(line: bytes | None, sides: list[Side], limits: Limits) -> SandboxRes
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two processes, as seen from outside."""
+    """One of the two processes, seen from outside."""
 
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
     method: str
 
     def refused(self, seconds: float) -> bool:
-        """Whether it ended before its work began. Only `jail.py` hides the exit status of the program itself."""
+        """Return whether it ended before its work began; only `confine.py` hides the exit status of the program."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.method == "namespaces" and self.process.wait(timeout=seconds) > 0
         return False
@@ -222,7 +227,7 @@ def _process(job: dict[str, Any], method: str, limits: Limits, keep: tuple[FileI
 
 
 def _confined(method: str, limits: Limits) -> dict[str, Any]:
-    """How the process confines itself before anything else."""
+    """Return how the process confines itself before anything else."""
     processes = limits.processes + (_own_processes() if method == "rlimits" else 0)
     bounds = {"memory": limits.memory, "cpu": limits.seconds, "processes": processes, "disk": limits.disk}
     if method != "namespaces":
@@ -233,7 +238,7 @@ def _confined(method: str, limits: Limits) -> dict[str, Any]:
 
 
 def _unused_user() -> int:
-    """A user that owns and runs nothing, so that its process count is the program's; used when we are root."""
+    """Return, for root, a user that owns and runs nothing, so that only the program's processes count."""
     ranges = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
     start, outside, count = max(ranges, key=lambda row: row[2])
     if count > 2:
@@ -244,7 +249,7 @@ def _unused_user() -> int:
 
 
 def _own_processes() -> int:
-    """Processes and threads that this user already runs: the limit counts them too."""
+    """Count the processes and threads that this user already runs, because the limit counts them too."""
     me = os.getuid()
     count = 0
     for entry in Path("/proc").glob("[0-9]*/task/*"):
@@ -268,5 +273,50 @@ def _wrapper(method: str, limits: Limits) -> list[str]:
 
 @cache
 def _source() -> str:
-    parts = [Path(str(part.__file__)).read_text() for part in (jail, syscalls, inside)]
-    return "\n".join([*parts, "main(enter, limit, close_doors)"])
+    parts = [Path(str(part.__file__)).read_text() for part in (confine, child)]
+    return "\n".join([*parts, "main(enter, limit, refuse_system_calls)"])
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The files that a bare Python interpreter needs: all that a program in the sandbox can see of this machine."""
+
+    paths: list[str]  # the interpreter, the standard library's folders, shared libraries
+    hidden: list[str]  # folders of installed packages inside them
+    links: list[tuple[str, str]]  # names under which libraries are looked for, and their targets
+
+
+def interpreter() -> str:
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+
+
+@cache
+def runtime() -> Runtime:
+    probe = [interpreter(), "-I", "-S", "-B", "-c", _PROBE]
+    try:
+        output = subprocess.run(probe, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, cwd="/").stdout
+        folders, mapped = json.loads(output.splitlines()[-1])
+    except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+        raise UnmaskError(f"{interpreter()} does not report which libraries it loads") from None
+    data = [folder for folder in DATA if Path(folder).is_dir()]
+    folders = _outermost([*(os.path.realpath(folder) for folder in folders), *data])
+    libraries = [path for path in mapped if Path(path).is_file() and not _inside(path, folders)]
+    hidden = [str(path) for folder in folders for path in Path(folder).glob("*-packages") if path.is_dir()]
+    return Runtime([*folders, *dict.fromkeys([interpreter(), *libraries])], hidden, _links(libraries))
+
+
+def _outermost(folders: list[str]) -> list[str]:
+    return [folder for folder in dict.fromkeys(folders) if not _inside(folder, folders)]
+
+
+def _inside(path: str, folders: list[str]) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in folders)
+
+
+def _links(libraries: list[str]) -> list[tuple[str, str]]:
+    """Return links such as `libz.so.1` to `libz.so.1.3`, the loader's own name, and `/lib` to `/usr/lib`."""
+    roots = [path for path in ("/lib", "/lib32", "/lib64", "/usr/lib64") if Path(path).is_symlink()]
+    folders = {os.path.realpath(path) for path in ("/lib64", "/usr/lib64", *map(os.path.dirname, libraries))}
+    entries = [entry for folder in sorted(folders) if Path(folder).is_dir() for entry in os.scandir(folder)]
+    names = [entry.path for entry in entries if entry.is_symlink() and os.path.realpath(entry.path) in libraries]
+    return [(path, os.path.realpath(path)) for path in (*roots, *sorted(names))]

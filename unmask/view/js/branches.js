@@ -1,4 +1,5 @@
 // The branches of a search in a table, kept and pruned, and two of them compared word by word.
+// Needs dom, words and sentences.
 
 const FEW_BRANCHES = 24;
 
@@ -34,7 +35,7 @@ function oneLeader(list) {
   return list.map((entry) => ({ ...entry, leads: entry === leader }));
 }
 
-// The rows that lived up to a frame, of a decoder whose rows branch without being weighed at once.
+// The rows up to a frame, of a decoder whose rows branch without being compared at once.
 function textsAt(run, number) {
   const list = run.threads.filter((thread) => thread.born <= number).map((thread) => {
     const at = Math.min(thread.last, number), frame = run.frames[at], row = frame.thread.indexOf(thread.number);
@@ -195,7 +196,7 @@ function repairRounds(run) {
   return rounds;
 }
 
-// Nothing was written: the rows were judged, or put back.
+// Nothing was written: the rows were compared or restored.
 function isVerdict(frame, before) {
   const judged = frame.score.some((score, row) => score !== before.score[frame.source[row]]);
   return !frame.written && (frame.writes.length > 0 || judged);

@@ -1,4 +1,4 @@
-// The rows of a run as text: a span for every position, of which a step changes few.
+// The rows of a run as text: a span for every position, of which a step changes few. Needs dom and words.
 
 const LEVELS = 6; // of shading
 const GIVEN = 0, MASKED = 1, DRAFT = 2, WRITTEN = 3;
@@ -20,7 +20,7 @@ class Canvases {
     this.list = h("ol", { class: "rows" });
     this.near = new Set(); // rows on the screen or close to it
     this.seer = new IntersectionObserver((changes) => this.seen(changes), { rootMargin: "200px" });
-    this.stale = new Map(); // what rows elsewhere are to show
+    this.stale = new Map(); // by row off the screen, its pending update
   }
 
   seen(changes) {
@@ -157,11 +157,7 @@ class RowView {
   }
 }
 
-function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
-
-// What happened at a position of a row, up to a frame: told in a sentence each.
+// The history of a position of a row up to a frame, a sentence for each event.
 function tokenHistory(run, number, row, place) {
   const sentences = [];
   for (let at = number, here = row; at > 0; at--) {

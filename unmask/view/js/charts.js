@@ -1,4 +1,4 @@
-// Pictures through time: which position was written when, how sure the model was, and what it had cost.
+// Charts over time: which position was written when, with which confidence, at which cost. Needs dom and canvases.
 
 const MAP_HEIGHT = 150, LINE_HEIGHT = 110, LEFT = 38, RIGHT = 10, BOTTOM = 18, TOP = 8;
 
@@ -94,10 +94,10 @@ function orderSentence(events) {
   const share = rising / Math.max(1, places.length - 1);
   if (share > 0.9) return "Positions were written almost from left to right.";
   if (share > 0.6) return "Positions were written roughly from left to right.";
-  return "Positions were written in an order of their own.";
+  return "Positions were written in no such order.";
 }
 
-// Lines over the rows spent, or over steps; a cursor shows the present.
+// Lines over steps; a cursor shows the current one.
 class LineChart {
   constructor(title, legend, seek) {
     this.title = title;

@@ -1,4 +1,4 @@
-// Elements and numbers. Text only ever enters the page as text.
+// Elements and numbers. Text enters the page only as text. Needs nothing.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -17,8 +17,12 @@ const h = (tag, properties, ...children) => fill(document.createElement(tag), pr
 const s = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
 const byId = (id) => document.getElementById(id);
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
-const plural = (noun) => noun + (noun.endsWith("ch") ? "es" : "s");
+const plural = (noun) => noun + (/(ch|ss)$/.test(noun) ? "es" : "s");
 const count = (number, noun) => `${number.toLocaleString("en")} ${number === 1 ? noun : plural(noun)}`;
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
 
 function show(number, digits = 2) {
   if (typeof number !== "number" || !Number.isFinite(number)) return "−∞";

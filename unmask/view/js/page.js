@@ -1,4 +1,5 @@
-// A page of traces: unpacks what the file holds, shows it, and listens to the keys.
+// A page of traces: unpacks the data of the file, shows it and handles keys.
+// Needs dom, words, run, sentences and viewer.
 
 const SHORT_PROMPT = 500; // characters that are shown without being asked for
 

@@ -1,4 +1,4 @@
-// The clock of a page: its ticks, and the bar that plays, steps and scrubs them.
+// The clock of a page: its ticks, and the bar that plays, steps and scrubs them. Needs dom.
 
 const WHOLE = 14000, FASTEST = 40, SLOWEST = 450; // milliseconds: a whole run, a tick
 

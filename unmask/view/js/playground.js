@@ -1,4 +1,4 @@
-// The playground: a prompt, one decoder or two at equal rows, live.
+// The playground: a prompt and one decoder or two, live at equal cost. Needs all other files.
 
 const EXAMPLES = [
   { name: "reach 88", prompt: "Numbers: [58, 85, 76, 39]\nTarget: 88", kind: "chat", length: "64", template: "" },
@@ -154,7 +154,7 @@ class Playground {
   }
 }
 
-// Runs that grow together. None is shown beyond the rows that all of them have spent.
+// Runs that grow together. None is shown beyond the forward passes that all of them have made.
 class Race {
   constructor(specs, ready) {
     Object.assign(this, { specs, ready, runs: [], lines: specs.map(() => []), viewer: null, waiting: 0 });
@@ -185,8 +185,8 @@ class Race {
   // The tick up to which every unfinished run has come.
   equal() {
     const open = this.runs.filter((run) => !run.end).map((run) => run.frames.at(-1).passes);
-    const rows = open.length ? Math.min(...open) : Infinity;
-    return Math.max(0, lastAtMost(this.viewer.ticks, rows));
+    const passes = open.length ? Math.min(...open) : Infinity;
+    return Math.max(0, lastAtMost(this.viewer.ticks, passes));
   }
 
   rest() {

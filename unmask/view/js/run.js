@@ -1,6 +1,6 @@
-// A run: the lines of its trace, read one by one, and its rows at any of its frames.
+// A run: the lines of its trace, read one by one, and its rows at any of its frames. Needs nothing.
 
-const SPACING = 16; // frames between two that are kept whole
+const SPACING = 16; // frames between two whose rows are stored
 
 class Row {
   constructor(tokens, order, logp, drafts) {
@@ -30,13 +30,12 @@ class Run {
     this.slots = this.blank.flatMap((token, place) => (token === header.mask ? [place] : []));
     const whole = this.slots.length && this.width - this.slots[0] === this.slots.length;
     this.first = whole ? this.slots[0] : 0; // the first position that is shown: the prompt has a place of its own
-    this.frames = [new Frame({ step: 0, source: [0], writes: [], score: [0], rows: 0 })];
+    this.frames = [new Frame({ step: 0, source: [0], writes: [], score: [0], forward_passes: 0 })];
     this.frames[0].thread = [0];
     this.threads = [{ number: 0, parent: null, born: 0, last: 0, lane: 0 }];
     this.wholes = [[Row.blank(this.blank)]]; // the rows of every SPACING-th frame
     this.tip = this.wholes[0];
     this.end = null;
-    this.estimated = false; // whether the trace does not say how many rows each step had cost
     this.cached = { frame: 0, rows: this.tip };
   }
 
@@ -44,11 +43,6 @@ class Run {
     const before = this.frames.at(-1), frame = new Frame(line);
     Object.assign(this.words, line.words);
     if (frame.idle(before)) return; // it waited for other problems of its batch
-    if (line.forward_passes === undefined) {
-      this.estimated = true;
-      const writing = new Set(line.writes.map((write) => write[0])).size;
-      frame.passes = before.passes + Math.max(1, writing) + (line.branch ? line.branch.parent.length : 0);
-    }
     this.tip = frame.applied(this.tip, this);
     this.frames.push(frame);
     if ((this.frames.length - 1) % SPACING === 0) this.wholes.push(this.tip);
@@ -73,11 +67,6 @@ class Run {
   finish(end) {
     this.end = end;
     Object.assign(this.words, end.words);
-    const last = this.frames.at(-1);
-    if (this.estimated && last.passes) {
-      const scale = end.cost.forward_passes / last.passes;
-      for (const frame of this.frames) frame.passes = Math.round(frame.passes * scale);
-    }
     const lineage = [end.chosen];
     for (let number = this.last; number > 0; number--) lineage.push(this.frames[number].source[lineage.at(-1)]);
     this.lineage = lineage.reverse(); // at each frame, the row that becomes the answer
@@ -88,7 +77,7 @@ class Run {
     return this.frames.length - 1;
   }
 
-  // A step may be seen in several frames: when rows are weighed, put back or begun anew.
+  // A step takes several frames where rows are also compared, restored or started.
   get beat() {
     return this.frames.at(-1).step === this.last ? "step" : "frame";
   }
@@ -97,7 +86,7 @@ class Run {
     return this.frames.map((frame) => frame.passes);
   }
 
-  // The rows after a frame: from the frame before, where that was asked last, else from the nearest one kept whole.
+  // The rows after a frame, computed from the last frame that was asked for or from the nearest stored one.
   rows(number) {
     let from = number - (number % SPACING), rows = this.wholes[number / SPACING | 0];
     if (this.cached.frame <= number && this.cached.frame >= from) [from, rows] = [this.cached.frame, this.cached.rows];
@@ -117,7 +106,7 @@ class Run {
     return this.frames.flatMap((frame, number) => (frame.branch ? [number] : []));
   }
 
-  // Whether texts were weighed against one another: only then does a score decide anything.
+  // Whether texts were compared with each other: only then does a score decide anything.
   get compares() {
     return this.threads.length > 1 || this.frames.some((frame) => frame.branch || frame.remasked);
   }
@@ -149,7 +138,7 @@ class Frame {
     this.writes = line.writes;
     this.drafts = line.drafts || [];
     this.score = line.score;
-    this.passes = line.forward_passes; // asked of the network so far
+    this.passes = line.forward_passes; // forward passes up to this frame
     this.branch = line.branch || null;
     this.remasked = 0;
     this.written = 0;
@@ -160,8 +149,7 @@ class Frame {
   idle(before) {
     const same = (a, b) => a.length === b.length && a.every((value, index) => value === b[index]);
     const still = same(this.source, before.source.map((_, row) => row)) && same(this.score, before.score);
-    const free = this.passes === undefined || this.passes === before.passes;
-    return still && free && !this.writes.length && !this.drafts.length && !this.branch;
+    return still && this.passes === before.passes && !this.writes.length && !this.drafts.length && !this.branch;
   }
 
   applied(rows, run) {

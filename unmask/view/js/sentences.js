@@ -1,4 +1,4 @@
-// What happened, in words.
+// Sentences about runs. Needs dom, words and branches.
 
 function gradeOf(run) {
   return run.grade || null;
@@ -14,7 +14,7 @@ function briefAnswer(run) {
   return quoted(grade && grade.answer ? grade.answer : answerIn(run.end.texts[run.end.chosen]), 60);
 }
 
-// What a text says between its answer tags, else its last line.
+// The text between answer tags, else the last line.
 function answerIn(text) {
   const tagged = /<answer>\s*([\s\S]*?)\s*<\/answer>/.exec(text);
   return tagged ? tagged[1] : text.trim().split("\n").at(-1);
@@ -27,7 +27,7 @@ function workSentence(run) {
   const steps = run.frames.at(-1).step;
   let work = `wrote ${count(run.slots.length, "position")} in ${count(steps, "step")}`;
   const searches = count(run.searches.length, "search");
-  if (candidates) work = `weighed ${count(candidates, "candidate")} in ${searches} and kept ${kept}`;
+  if (candidates) work = `compared ${count(candidates, "candidate")} in ${searches} and kept ${kept}`;
   else if (run.threads.length > finals) work = `wrote ${count(run.threads.length, "text")} and kept ${finals}`;
   else if (run.threads.length > 1) work = `wrote ${count(run.threads.length, "text")}`;
   if (rounds) work += `, then masked words again in ${count(rounds, "round")}`;
@@ -39,11 +39,12 @@ function headline(runs) {
   return runs.map((run) => h("span", null, ...runSentence(run)));
 }
 
-// Its parts: the verdict has a colour.
+// The parts of a sentence about a run; the verdict has a colour.
 function runSentence(run) {
   const last = run.frames.at(-1), grade = gradeOf(run);
-  if (!run.end) return [`${run.label} is writing: step ${last.step}, ${count(last.passes, "row")}.`];
-  const work = `${run.label} ${workSentence(run)} with ${count(run.end.cost.forward_passes, "row")}; its answer `;
+  const cost = count(run.end ? run.end.cost.forward_passes : last.passes, "forward pass");
+  if (!run.end) return [`${run.label} is writing: step ${last.step}, ${cost}.`];
+  const work = `${run.label} ${workSentence(run)} with ${cost}; its answer `;
   const answer = h("em", null, briefAnswer(run));
   if (!grade) return [`${work}is `, answer, "."];
   const name = grade.right ? "right" : "wrong";

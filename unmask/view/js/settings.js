@@ -1,4 +1,4 @@
-// The form of a decoder, made from what the registry says, and the spec it stands for: name(key=value, …).
+// The form of a decoder, made from the registry, and its spec: name(key=value, …). Needs dom.
 
 // A spec's name and the texts of its settings; what is inside brackets or quotes stays whole.
 function parseSpec(spec) {
@@ -69,7 +69,7 @@ class DecoderForm {
 
   input(setting, value) {
     const properties = { title: setting.meaning, oninput: () => this.write(), value };
-    const kinds = setting.type.split(" | ").filter((kind) => kind !== "none");
+    const kinds = setting.choices || setting.type.split(" | ").filter((kind) => kind !== "none");
     const options = kinds[0] === "bool" ? ["true", "false"] : kinds.length > 1 ? kinds : this.known(kinds[0]);
     const number = { int: 1, float: "any" }[kinds[0]];
     if (number) return h("input", { ...properties, type: "number", step: number, placeholder: setting.default });

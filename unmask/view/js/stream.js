@@ -1,4 +1,4 @@
-// The server's stream of a run: the lines of its trace as events.
+// The server's stream of a run: the lines of its trace as events. Needs dom.
 
 class RefusedError extends Error {
   constructor(status, message) {

@@ -1,9 +1,10 @@
-// How texts branched: a lane for every text that lived, from where it left its parent to where it was pruned.
+// The tree of texts: a lane for every text, from where it left its parent to where it was pruned.
+// Needs dom, words and sentences.
 
 const LANE = 26, TREE_TOP = 14, AXIS = 20;
-const LABEL = { narrow: 124, wide: 270, from: 800 }; // room for the words beside the lanes, by the tree's width
+const LABEL = { narrow: 124, wide: 270, from: 800 }; // width of the labels, by the width of the tree
 
-// Lanes are used again once their row is gone.
+// A lane is used again once its row is gone.
 function layLanes(run) {
   const free = [];
   let lanes = 0;
@@ -18,7 +19,7 @@ function layLanes(run) {
 }
 
 class Tree {
-  constructor(run, seekRows) {
+  constructor(run, seekPasses) {
     this.run = run;
     this.picture = s("svg", { class: "tree", role: "img" });
     this.cursor = s("line", { class: "cursor" });
@@ -26,7 +27,7 @@ class Tree {
     this.figure = h("figure", region, this.picture);
     onDrag(this.picture, (event) => {
       const x = event.clientX - this.picture.getBoundingClientRect().left - 8;
-      seekRows(clamp(x / this.scale, 0, this.most));
+      seekPasses(clamp(x / this.scale, 0, this.most));
     });
   }
 
@@ -58,7 +59,7 @@ class Tree {
   axis(y) {
     const { end } = this;
     return [s("line", { class: "grid", x1: 8, x2: end, y1: y, y2: y }), s("text", { x: 8, y: y + 14 }, "0"),
-      s("text", { x: end, y: y + 14, class: "end" }, `${count(this.most, "row")} spent`)];
+      s("text", { x: end, y: y + 14, class: "end" }, count(this.most, "forward pass"))];
   }
 
   x(number) {
@@ -136,8 +137,8 @@ class Tree {
       s("text", { class: "sign again", x: this.x(number), y: this.y(frame.thread[row]) - 5 }, "↺"));
   }
 
-  render(rows) {
-    const x = 8 + rows * this.scale;
+  render(passes) {
+    const x = 8 + passes * this.scale;
     this.cursor.setAttribute("x1", x);
     this.cursor.setAttribute("x2", x);
   }
@@ -146,8 +147,8 @@ class Tree {
 function treeSentence(run) {
   const ended = run.threads.filter((thread) => thread.last < run.last).length;
   const candidates = run.searches.reduce((sum, number) => sum + run.frames[number].branch.parent.length, 0);
-  const weighed = `${count(run.searches.length, "search")} weighed ${count(candidates, "candidate")}`;
-  const searches = candidates ? ` ${weighed}.` : "";
-  const lived = `${count(run.threads.length, "text")} lived, ${ended} of them were pruned`;
+  const compared = `${count(run.searches.length, "search")} compared ${count(candidates, "candidate")}`;
+  const searches = candidates ? ` ${compared}.` : "";
+  const lived = `${count(run.threads.length, "text")}, ${ended} of them pruned`;
   return `Tree of texts: ${lived}.${searches} The tables below list them.`;
 }

@@ -1,4 +1,5 @@
-// Runs seen through time: their canvases side by side at equal rows, charts, the tree, branches and repairs.
+// Runs over time: their canvases side by side at equal cost, charts, the tree, branches and repairs.
+// Needs dom, words, canvases, charts, tree, branches, sentences and player.
 
 const LEGEND = [
   ["given", "given"], ["masked", "masked"], ["draft", "draft"], ["written c0", "written"],
@@ -14,9 +15,9 @@ function scaleOf(shade) {
   return [ends[0], h("span", { "aria-hidden": "true" }, ...shades), ends[1]];
 }
 
-const BRANCHES_NOTE = "Each line is a text, from where it left another one to its end: ★ the answer, ● kept, "
+const BRANCHES_NOTE = "Each line is a text, from where it branched off to its end: ★ the answer, ● kept, "
   + "× pruned, ↺ masked again. The number is its score, a log probability: higher is better.";
-const EQUAL = " A row is one text passed through the network once. A run that is done waits for the others.";
+const EQUAL = " The cost is counted in forward passes of one text. A run that is done waits for the others.";
 const REST = 90; // milliseconds without a change
 
 class Viewer {
@@ -53,7 +54,7 @@ class Viewer {
     const legend = LEGEND.filter(([name]) => some[name] ?? true);
     const signs = { masked: MASK_SIGN, "masked again": MASK_SIGN, end: END_SIGN };
     const equal = this.runs.length > 1 ? h("p", { class: "equal" },
-      h("b", null, "Side by side at equal rows."), EQUAL) : null;
+      h("b", null, "Side by side at equal cost."), EQUAL) : null;
     return h("div", { class: "tools" }, equal, h("label", null, "Shade by ", shade), scale,
       h("ul", { class: "key", "aria-label": "Legend" },
         ...legend.map(([name, text]) =>
@@ -64,7 +65,7 @@ class Viewer {
   // After lines have been added.
   refresh() {
     const spent = this.runs.map((run) => run.spent);
-    this.most = Math.max(...spent.map((rows) => rows.at(-1)));
+    this.most = Math.max(...spent.map((passes) => passes.at(-1)));
     this.spent = spent;
     this.ticks = this.runs.length > 1 ? [...new Set(spent.flat())].sort((a, b) => a - b) : spent[0];
     this.player.resize(this.ticks.length);
@@ -72,7 +73,7 @@ class Viewer {
   }
 
   frames(tick) {
-    return this.runs.length > 1 ? this.spent.map((rows) => Math.max(0, lastAtMost(rows, this.ticks[tick]))) : [tick];
+    return this.runs.length > 1 ? this.spent.map((passes) => Math.max(0, lastAtMost(passes, this.ticks[tick]))) : [tick];
   }
 
   // After the width or the colours of the page changed.
@@ -86,22 +87,21 @@ class Viewer {
     return this.runs.length > 1 ? Math.max(0, lastAtMost(this.ticks, this.spent[index][number])) : number;
   }
 
-  seekRows(rows) {
-    this.player.go(Math.max(0, lastAtMost(this.ticks, Math.round(rows))));
+  seekPasses(passes) {
+    this.player.go(Math.max(0, lastAtMost(this.ticks, Math.round(passes))));
   }
 
   render(tick, person) {
-    const numbers = this.frames(tick), rows = this.ticks[tick];
-    this.panels.forEach((panel, index) => panel.render(numbers[index], this.shade, rows));
+    const numbers = this.frames(tick), passes = this.ticks[tick];
+    this.panels.forEach((panel, index) => panel.render(numbers[index], this.shade, passes));
     clearTimeout(this.resting);
     this.element.setAttribute("aria-busy", "true");
     this.resting = setTimeout(() => this.settle(), REST);
-    const about = this.runs.some((run) => run.estimated) ? "about " : "";
-    this.player.tell(`${tickSentence(this.runs, numbers)} · ${about}${count(rows, "row")}`, person);
+    this.player.tell(`${tickSentence(this.runs, numbers)} · ${count(passes, "forward pass")}`, person);
     if (this.picked) this.inspect(...this.picked);
   }
 
-  // What takes longer is done once the clock rests.
+  // Slow updates wait until the clock rests.
   settle() {
     for (const panel of this.panels) panel.settle();
     this.element.setAttribute("aria-busy", "false");
@@ -132,8 +132,8 @@ class Panel {
     this.map = new PositionMap(run, seek);
     const title = "Confidence of what each step wrote";
     this.confidence = new LineChart(title, "confidence", (value) => seek(Math.round(value)));
-    this.cost = new LineChart("Rows spent", null, (value) => seek(Math.round(value)));
-    this.tree = new Tree(run, (rows) => viewer.seekRows(rows));
+    this.cost = new LineChart("Forward passes", null, (value) => seek(Math.round(value)));
+    this.tree = new Tree(run, (passes) => viewer.seekPasses(passes));
     this.branches = new Branches(run);
     this.rounds = h("ol", { class: "rounds" });
     this.final = h("div", { class: "final" });
@@ -182,10 +182,10 @@ class Panel {
       `Mean and least probability of the tokens written at each step; the least of all is ${percent(least)}.`);
     const top = Math.max(1, this.most), half = Math.round(top / 2);
     this.cost.draw([{ name: "spent", points: frames.map((frame, number) => [number, frame.passes]) }], run.last, top,
-      { unit, ticks: [[0, "0"], [half, `${half}`], [top, `${top}`]] }, `Rows spent: ${frames.at(-1).passes} in all.`);
+      { unit, ticks: [[0, "0"], [half, `${half}`], [top, `${top}`]] }, `Forward passes: ${frames.at(-1).passes} in all.`);
   }
 
-  render(number, shade, rows) {
+  render(number, shade, passes) {
     this.number = number;
     const frame = this.run.frames[number], done = this.run.end && number === this.run.last;
     this.canvases.render(number, shade);
@@ -193,9 +193,9 @@ class Panel {
     this.map.render(number);
     this.confidence.render(number);
     this.cost.render(number);
-    if (!this.search.hidden) this.tree.render(Math.min(rows, this.run.frames.at(-1).passes));
+    if (!this.search.hidden) this.tree.render(Math.min(passes, this.run.frames.at(-1).passes));
     const grade = done ? gradeOf(this.run) : null;
-    const facts = [`${count(frame.passes, "row")} spent`, count(frame.source.length, "text")];
+    const facts = [count(frame.passes, "forward pass"), count(frame.source.length, "text")];
     if (done) facts.push("done");
     this.badge.replaceChildren(facts.join(" · "), ...(grade ? [" · ", verdictOf(grade)] : []));
     this.element.classList.toggle("done", Boolean(done));

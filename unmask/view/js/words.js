@@ -1,10 +1,10 @@
-// Tokens as a reader can see them, and two texts compared word by word.
+// Tokens as a reader can see them, and two texts compared word by word. Needs dom.
 
 const MASK_SIGN = "░", END_SIGN = "∎";
 const UNSEEN =
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-// Control characters, marks of direction and other invisible ones by their signs or numbers.
+// Control characters, direction marks and other invisible characters are shown as signs or numbers.
 function visible(text) {
   return text.replace(UNSEEN, (sign) => {
     const code = sign.codePointAt(0);
@@ -14,7 +14,7 @@ function visible(text) {
   });
 }
 
-// A token inside a row: a mark that would sit on its neighbour gets a place of its own.
+// A token inside a row: a mark that would sit on its neighbour gets its own place.
 function tokenText(text) {
   if (text === "") return "∅";
   const seen = visible(text).replaceAll("\n", "↵\n");
