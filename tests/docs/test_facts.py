@@ -93,6 +93,13 @@ def test_every_package_of_the_tree_is_on_the_page_on_the_design():
         assert re.search(rf"^  {name}/ ", page("design"), re.MULTILINE), name
 
 
+def test_every_page_that_the_code_names_exists():
+    for folder in ("unmask", "tools", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for name in re.findall(r"docs/[\w/-]+\.md", path.read_text("utf-8")):
+                assert (ROOT / name).exists(), (path, name)
+
+
 @pytest.mark.parametrize("kind", ["page", "playground"])
 def test_the_pictures_of_the_viewer_are_small(kind: str):
     pictures = sorted((DOCS / "view").glob(f"{kind}*.png"))
