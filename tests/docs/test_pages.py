@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import unmask
+import unmask.decoders
 from unmask.core import decoder
 from unmask.tasks import Problem
 from unmask.tasks.generated.countdown import Countdown
