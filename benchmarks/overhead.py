@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 from unmask.models import Model
-from unmask.runs.engines import Local
+from unmask.runs.engine import Local
 from unmask.runs.evaluation import evaluate
 from unmask.runs.generation import Generation, in_batches
 from unmask.runs.grid import Grid, make_grid
-from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Placement
+from unmask.runs.text import read_prompt
 from unmask.tasks import task
 
 

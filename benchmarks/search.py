@@ -15,10 +15,9 @@ import unmask.decoders  # noqa: F401  registers
 from unmask.core import Decoder, decoder
 from unmask.models import Model
 from unmask.models.load import load
-from unmask.runs.generation import Generation
-from unmask.runs.output import Output
-from unmask.runs.prompts import read_prompt
+from unmask.runs.generation import Generation, Output
 from unmask.runs.settings import Decoding
+from unmask.runs.text import read_prompt
 from unmask.tasks import Problem, Task, task
 
 FAMILIES = "countdown(level=4);sudoku(level=12);mini-gsm(level=5);mini-math(level=1);mini-code(level=2)"

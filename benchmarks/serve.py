@@ -23,15 +23,16 @@ import unmask
 from unmask.models.devices import proc_bytes
 from unmask.runs.settings import Placement
 from unmask.serve.request import RequestLimits
-from unmask.serve.stream import Watcher
 from unmask.tasks import task
 
 
-class Forwards(Watcher):
+class Forwards:
+    """Counts forward passes of an engine, and their rows and requests."""
+
     def __init__(self) -> None:
         self.count = self.rows = self.requests = 0
 
-    def answered(self, rows: int, requests: int) -> None:
+    def __call__(self, rows: int, requests: int) -> None:
         self.count, self.rows, self.requests = self.count + 1, self.rows + rows, self.requests + requests
 
 
@@ -101,7 +102,8 @@ async def served(model: unmask.Model, args, prompts: list, expected: list, kinds
             await asyncio.sleep(seconds / 6)
 
     limits = RequestLimits(running=args.running)
-    async with unmask.AsyncEngine(model, limits, decoding={"decoder": args.decoder}, watcher=forwards) as engine:
+    async with unmask.AsyncEngine(model, limits, decoding={"decoder": args.decoder}) as engine:
+        engine.on_forward.append(forwards)
         clients, start = Clients(engine, prompts, expected, args.length), clock()
         watcher = asyncio.create_task(watch())
         await asyncio.gather(*(clients.run(kind, start[0] + seconds) for kind in kinds))

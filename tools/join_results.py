@@ -21,9 +21,8 @@ from unmask.experiments.methods import Part
 from unmask.experiments.results import Results, packed, read_packed
 from unmask.report.gather import grouped
 from unmask.runs.grid import meaning
-from unmask.runs.pack import write_lines
 from unmask.runs.record import Record
-from unmask.runs.store import Run
+from unmask.runs.store import Run, write_lines
 from unmask.tasks import task
 
 Cell = tuple[str, int, int, int]  # decoder, length, seed, sample

@@ -23,7 +23,7 @@ import unmask
 from unmask.cli.demo import PATH, SEARCH, traced
 from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.operations import Metrics
+from unmask.serve.server import Metrics
 from unmask.tasks import Countdown
 from unmask.view.trace_page import trace_page
 
@@ -82,9 +82,10 @@ def race(browser: Browser, url: str, name: str, width: int, height: int, scheme:
 @contextmanager
 def serving(model: unmask.Model) -> Iterator[str]:
     metrics = Metrics()
-    engine = AsyncEngine(model, decoding={"decoder": SEARCH, "length": LENGTH}, watcher=metrics.of("tiny"))
+    engine = AsyncEngine(model, decoding={"decoder": SEARCH, "length": LENGTH})
+    metrics.follow("tiny", engine)
     server = uvicorn.Server(
-        uvicorn.Config(make_app({"tiny": engine}, metrics), port=0, log_level="error", lifespan="on")
+        uvicorn.Config(make_app({"tiny": engine}, metrics.text), port=0, log_level="error", lifespan="on")
     )
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
     thread.start()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from unmask.errors import UnmaskError as UnmaskError
     from unmask.models import Model as Model
     from unmask.models.hf import wrap as wrap
-    from unmask.runs.output import Output as Output
+    from unmask.runs.generation import Output as Output
     from unmask.runs.scoring import Scored as Scored
     from unmask.runs.settings import Decoding as Decoding
     from unmask.runs.trace import Trace as Trace
@@ -31,7 +31,7 @@ _HOMES = {
     "Decoding": "unmask.runs.settings",
     "Model": "unmask.models",
     "Moment": "unmask.api",
-    "Output": "unmask.runs.output",
+    "Output": "unmask.runs.generation",
     "Scored": "unmask.runs.scoring",
     "Trace": "unmask.runs.trace",
     "UnmaskError": "unmask.errors",

@@ -1,9 +1,9 @@
-"""Everything `import unmask` offers, in one place: load a model, answer prompts, watch, fill gaps, score texts."""
+"""Everything `import unmask` offers: load a model, answer prompts, watch the steps, fill gaps, score texts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, Unpack, overload
@@ -16,19 +16,17 @@ from unmask.errors import UnmaskError, keywords_checked, nearest
 from unmask.models import Messages, Model
 from unmask.policies.scoring import Scorer
 from unmask.runs.files import check_writable
-from unmask.runs.generation import Errors, Generation, in_batches, read_prompts
-from unmask.runs.output import Output
+from unmask.runs.generation import Errors, Generation, Key, Output, in_batches
 from unmask.runs.progress import Progress
-from unmask.runs.prompts import EncodedPrompt, OnePrompt, is_one, plain_prompt
 from unmask.runs.scoring import SCORER, OneText, Scored, Scoring, make_scorer, read_pair
 from unmask.runs.settings import Decoding, DecodingOptions, Placement, check_max_forward_passes, decoder_with
+from unmask.runs.text import EncodedPrompt, OnePrompt, is_one, plain_prompt
 
-BATCH = 16  # prompts decoded together
-LENGTHS = ("max_new_tokens", "max_tokens", "gen_length")  # of other libraries
+BATCH = 16  # prompts decoded together by default
+LENGTHS = ("max_new_tokens", "max_tokens", "gen_length")  # names of `length` in other libraries
 Ids: TypeAlias = torch.Tensor | Mapping[str, Any]  # tensors, and what a tokenizer of `transformers` returns
 ManyPrompts: TypeAlias = list[str] | list[Messages] | list[list[dict[str, str]]] | list[list[int]]
 TraceOption: TypeAlias = bool | str | os.PathLike[str]
-Key: TypeAlias = Callable[[str], str]
 
 
 class AnswerOptions(DecodingOptions, total=False):
@@ -63,9 +61,9 @@ def load(
     revision: str | None = None,
     compiled: bool = False,
 ) -> Model:
-    """A model by name (`toy-chain(seed=3)`), folder or hub id; by default on a GPU where there is one.
+    """Load a model by name (`toy-chain(seed=3)`), folder or hub id; by default on a GPU if there is one.
 
-    `compiled` fuses the small operations of each layer, on a GPU; the first forwards then wait for the compiler.
+    `compiled` fuses the small operations of each layer, on a GPU; the first forward passes then wait for the compiler.
     """
     dtype = None if dtype is None else str(dtype).removeprefix("torch.")
     return Placement(None if device is None else str(device), dtype, compiled=compiled).load(name, revision)
@@ -75,63 +73,31 @@ def load(
 def generate(model: Model | str, prompt: OnePrompt, **options: Unpack[AnswerOptions]) -> Output: ...
 @overload
 def generate(model: Model | str, prompt: ManyPrompts | Ids, **options: Unpack[AnswerOptions]) -> list[Output]: ...
-def generate(
-    model: Model | str,
-    prompt: Any,
-    *,
-    key: Key = str,
-    trace: TraceOption = False,
-    batch: int = BATCH,
-    watch: Watch | None = None,
-    max_forward_passes: int | None = None,
-    errors: Errors = "raise",
-    progress: Progress = False,
-    **decoding: Unpack[DecodingOptions],
-) -> Any:
+def generate(model: Model | str, prompt: Any, **options: Unpack[AnswerOptions]) -> Any:
     """Answer a prompt, or each of a list of them: text, chat messages or token ids.
 
     Ids may be a list, a tensor, an array or what a tokenizer of `transformers` returns. Every field of
     `unmask.Decoding` is a keyword argument; `length` is by default the model's own. `key` maps a text to what votes
-    compare. `trace=True` keeps a trace in `.trace`; a path also writes it there. `batch` prompts are decoded together.
-    `watch(numbers, frame)` is called after every step with the indices of the prompts that took it, and the state of
-    their rows. A prompt that may cost more than `max_forward_passes` rows is refused, a million by default. With
-    `errors="return"` the `UnmaskError` of a prompt that cannot be answered takes the place of its output.
-    `progress=True` shows a bar on standard error; `progress(done, total)` is called after every batch.
+    compare. `trace=True` keeps a trace in `.trace`; a path also writes it there. `batch` prompts are decoded together,
+    16 by default; no result depends on it. `watch(numbers, frame)` is called after every step with the indices of the
+    prompts that took it, and the state of their rows. A prompt that may need more than `max_forward_passes` is refused,
+    a million by default. With `errors="return"` the `UnmaskError` of a prompt that cannot be answered takes the place
+    of its output. `progress=True` shows a bar on standard error; `progress(done, total)` is called after every batch.
     """
-    model = _loaded(model)
-    generation = Generation(model, _decoding(decoding, model.default_length), key=key)
-    return _answer(
-        generation, prompt, trace, max_forward_passes, batch=batch, watch=watch, errors=errors, progress=progress
-    )
+    return _answer(model, prompt, **options)
 
 
 @overload
 def fill(model: Model | str, prompt: str | Messages, **options: Unpack[AnswerOptions]) -> Output: ...
 @overload
 def fill(model: Model | str, prompt: list[str] | list[Messages], **options: Unpack[AnswerOptions]) -> list[Output]: ...
-def fill(
-    model: Model | str,
-    prompt: Any,
-    *,
-    key: Key = str,
-    trace: TraceOption = False,
-    batch: int = BATCH,
-    watch: Watch | None = None,
-    max_forward_passes: int | None = None,
-    errors: Errors = "raise",
-    progress: Progress = False,
-    **decoding: Unpack[DecodingOptions],
-) -> Any:
+def fill(model: Model | str, prompt: Any, **options: Unpack[AnswerOptions]) -> Any:
     """Fill the gaps of a text, each written `<mask:n>` for n tokens; `length` masks may follow the text as well.
 
     All masks form one list from left to right, which the decoder takes in blocks. `.text` is the whole text, filled.
     The keyword arguments are those of `generate`, without `early_end`.
     """
-    model = _loaded(model)
-    generation = Generation(model, _decoding(decoding, 0, refused="early_end"), infill=True, key=key)
-    return _answer(
-        generation, prompt, trace, max_forward_passes, batch=batch, watch=watch, errors=errors, progress=progress
-    )
+    return _answer(model, prompt, infill=True, **options)
 
 
 @overload
@@ -158,12 +124,12 @@ def score(
     batch: int = BATCH,
     progress: Progress = False,
 ) -> Scored | list[Scored]:
-    """The log-likelihood of a text after a prompt, or of each of a list of texts: after one prompt, or each its own.
+    """Return the log-likelihood of a text after a prompt, or of each of a list of texts: after one prompt, or its own.
 
     `scorer` is `duel`, `elbo(n=128)`, `path` or a likelihood such as `interleaved(combs=2)` (docs/scoring.md). `length`
-    fills texts up with end-of-text to so many tokens, as answers of `generate` are. Texts are scored in blocks of
-    `block` tokens: by default a block-causal model's own, else the whole text is one. `seed` is that of the random
-    masks of `elbo`. `batch` texts are scored together; no result depends on it. `progress` is as in `generate`.
+    pads texts with end-of-text to so many tokens, as answers of `generate` are. Texts are scored in blocks of `block`
+    tokens: by default a block-causal model's own, else the whole text is one. `seed` is the seed of the random masks
+    of `elbo`. `batch` texts are scored together; no result depends on it. `progress` is as in `generate`.
     """
     chosen = make_scorer(scorer)
     model = _loaded(model)
@@ -171,9 +137,7 @@ def score(
     texts: list[Any] = [text] if single else list(text)
     prompts: list[Any] = [prompt] * len(texts) if not isinstance(prompt, Sequence) or is_one(prompt) else list(prompt)
     if len(prompts) != len(texts):
-        raise UnmaskError(
-            f"{len(prompts)} prompts and {len(texts)} texts do not pair: give one prompt, or one per text"
-        )
+        raise UnmaskError(f"{len(texts)} texts need 1 or {len(texts)} prompts, got {len(prompts)}")
     pairs = [read_pair(model, before, after, length) for before, after in zip(prompts, texts, strict=True)]
     scores = Scoring(model, chosen, block, seed).scores(pairs, batch, progress)
     return scores[0] if single else scores
@@ -188,30 +152,28 @@ class Moment:
 
     @property
     def text(self) -> str:
-        """Of the first prompt."""
+        """The text of the first prompt's leading row."""
         return self.texts[0]
 
     @property
     def step(self) -> int:
-        """Counts from 1."""
+        """The number of the step, from 1."""
         return self.frame.step
 
 
 def stream(
     model: Model | str, prompt: OnePrompt | ManyPrompts, **decoding: Unpack[DecodingOptions]
 ) -> Iterator[Moment]:
-    """Watch a decoding run: one moment per step; the last one's frame has all final rows.
+    """Yield one moment per step of a decoding run; the last one's frame has all final rows.
 
     The keyword arguments are the fields of `unmask.Decoding`, without `stop`.
     """
     model = _loaded(model)
     generation = Generation(model, _decoding(decoding, model.default_length, refused="stop"))
-    prompts: list[EncodedPrompt] = []
-    for each in _prompts(generation, prompt, check_max_forward_passes(None))[0]:
-        if isinstance(each, UnmaskError):
-            raise each
-        prompts.append(each)
-    return (_moment(generation, prompts, frame) for frame in generation.frames(prompts))
+    prompt = plain_prompt(prompt)
+    most = check_max_forward_passes(None)
+    prompts = [generation.read(each, most) for each in ([prompt] if is_one(prompt) else prompt)]
+    return (_moment(generation, prompts, frame) for frame in generation.session(prompts))
 
 
 def _loaded(model: Any) -> Model:
@@ -220,11 +182,11 @@ def _loaded(model: Any) -> Model:
     if isinstance(model, Model):
         return model
     kind = type(model).__name__
-    raise UnmaskError(f"a model is a name, a folder or what unmask.load and unmask.wrap return, not {kind}")
+    raise UnmaskError(f"a model must be a name, a folder or what unmask.load and unmask.wrap return, got {kind}")
 
 
 def _remedy(name: str, known: Iterable[str]) -> str:
-    """For an unknown argument."""
+    """Return what to write instead of an unknown argument."""
     if name in LENGTHS:
         return "did you mean 'length'?"
     if decoder := decoder_with(name):
@@ -233,6 +195,7 @@ def _remedy(name: str, known: Iterable[str]) -> str:
 
 
 def _decoding(options: Mapping[str, Any], length: int, refused: str = "") -> Decoding:
+    """Read the fields of `Decoding`, with a default length; unknown names and the one that is `refused` are errors."""
     known = AnswerOptions.__annotations__.keys() - {refused}
     for name in options:
         if name not in known:
@@ -242,28 +205,40 @@ def _decoding(options: Mapping[str, Any], length: int, refused: str = "") -> Dec
 
 
 def _answer(
-    generation: Generation, prompt: Any, trace: TraceOption, max_forward_passes: int | None, **options: Any
+    model: Model | str,
+    prompt: Any,
+    infill: bool = False,
+    *,
+    key: Key = str,
+    trace: TraceOption = False,
+    batch: int = BATCH,
+    watch: Watch | None = None,
+    max_forward_passes: int | None = None,
+    errors: Errors = "raise",
+    progress: Progress = False,
+    **decoding: Unpack[DecodingOptions],
 ) -> Any:
-    prompts, single = _prompts(generation, prompt, check_max_forward_passes(max_forward_passes))
+    model, most = _loaded(model), check_max_forward_passes(max_forward_passes)
+    chosen = _decoding(decoding, 0, "early_end") if infill else _decoding(decoding, model.default_length)
+    generation = Generation(model, chosen, infill, key)
+    prompt = plain_prompt(prompt)
+    single = is_one(prompt)
+    prompts = [generation.try_read(each, most) for each in ([prompt] if single else prompt)]
     path = None if isinstance(trace, bool) else Path(trace)
     if path is not None:
         if not single:
             raise UnmaskError("a trace file holds one prompt: use trace=True and save each output's trace")
         check_writable(path)
-    outputs: list[Any] = in_batches(generation, prompts, traced=trace is not False, **options)
-    if path is not None and isinstance(outputs[0], Output) and (kept := outputs[0].trace):
-        kept.save(path)
-    return outputs[0] if single else outputs
-
-
-def _prompts(generation: Generation, prompt: Any, most: int) -> tuple[list[EncodedPrompt | UnmaskError], bool]:
-    """The prompts, and whether a single one was given."""
-    prompt = plain_prompt(prompt)
-    single = is_one(prompt)
-    return read_prompts(generation, [prompt] if single else prompt, most), single
+    options: dict[str, Any] = {"watch": watch, "errors": errors, "progress": progress}
+    outputs = in_batches(generation, prompts, batch, traced=trace is not False, **options)
+    first = outputs[0]
+    if path is not None and isinstance(first, Output) and first.trace:
+        first.trace.save(path)
+    return first if single else outputs
 
 
 def _moment(generation: Generation, prompts: list[EncodedPrompt], frame: Frame) -> Moment:
+    """Return a frame with the text of each prompt's leading row."""
     texts = []
     problems, scores = frame.canvas.problem.tolist(), frame.score.tolist()
     for number, prompt in enumerate(prompts):

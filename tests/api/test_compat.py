@@ -127,11 +127,11 @@ def test_steps_beyond_the_length_are_idle_as_in_the_published_loop(module):
     ("wrong", "sentence"),
     [
         ({"remasking": "low-confidence"}, "did you mean 'low_confidence'"),
-        ({"block_length": 128, "gen_length": 8}, "block=128 does not fit"),
-        ({"cfg_scale": -1.0}, "cfg_scale=-1.0"),
+        ({"block_length": 128, "gen_length": 8}, "block must be between"),
+        ({"cfg_scale": -1.0}, "cfg_scale must be at least 0, got -1.0"),
         ({"confidence_eos_eot_inf": True, "remasking": "random"}, "changes nothing"),
         ({"attention_mask": torch.tensor([[1, 1, 0]])}, "on the left only"),
-        ({"mask_id": 3}, "leave it out, or give 32"),
+        ({"mask_id": 3}, "mask_id must be 32"),
     ],
 )
 def test_wrong_arguments_are_refused(model, wrong: dict, sentence: str):

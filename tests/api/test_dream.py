@@ -80,8 +80,8 @@ def test_the_history_has_every_step_and_ends_with_the_answer(module: Module):
     assert out.sequences[0, 5:].tolist() == alone[0, 3:].tolist()
 
 
-def test_a_missing_top_k_is_spoken_of_once(module: Module, caplog: pytest.LogCaptureFixture):
-    unmask.integrations.compat._say_top_k.cache_clear()
+def test_a_missing_top_k_is_warned_of_once(module: Module, caplog: pytest.LogCaptureFixture):
+    unmask.integrations.compat.warn_once.cache_clear()
     for _ in range(2):
         diffusion_generate(module, PROMPTS, max_length=9, steps=2, mask_token_id=MASK)
     assert [record.getMessage().count("top_k=50") for record in caplog.records] == [2]
@@ -91,13 +91,13 @@ def test_a_missing_top_k_is_spoken_of_once(module: Module, caplog: pytest.LogCap
     ("wrong", "sentence"),
     [
         ({"alg": "margin"}, "did you mean 'topk_margin'"),
-        ({"top_p": 0.0}, "top_p=0.0"),
-        ({"top_k": -1}, "top_k=-1"),
-        ({"alg_temp": -1.0}, "alg_temp=-1.0"),
-        ({"eps": 1.0}, "eps=1.0"),
-        ({"steps": 0}, "steps=0"),
-        ({"temperature": -1.0}, "temperature=-1.0"),
-        ({"max_new_tokens": None, "max_length": 5}, "no room"),
+        ({"top_p": 0.0}, "top_p must be"),
+        ({"top_k": -1}, "top_k must be"),
+        ({"alg_temp": -1.0}, "alg_temp must be"),
+        ({"eps": 1.0}, "eps must be"),
+        ({"steps": 0}, "steps must be"),
+        ({"temperature": -1.0}, "temperature must be"),
+        ({"max_new_tokens": None, "max_length": 5}, "max_new_tokens must be at least 1"),
         ({"max_new_token": 3}, "did you mean 'max_new_tokens'"),
     ],
 )

@@ -49,6 +49,7 @@ def run(*words: str, code: str = RUN) -> str:
         (["serve", "--help"], 0, "--max-body"),
         (["models", "inspect", "--help"], 0, "Describe a checkpoint"),
         (["eval", "--engine", "lcal"], 2, "did you mean 'local'?"),
+        (["serve", "--engine", "lcal"], 2, "did you mean 'local'?"),
         (["grade", "--task", "gsm8k", "--data", "nowhere", "x"], 2, "nowhere"),
     ],
 )

@@ -108,9 +108,9 @@ def test_rows_with_unequal_masks_have_no_common_list_of_slots():
     ("prompt", "length", "sentence"),
     [
         ([], 3, "the prompt is empty: give at least one token"),
-        ([1], 0, "length=0 leaves nothing to write: give at least 1"),
-        ([1], -2, "length=-2 leaves nothing to write: give at least 1"),
-        ([1, MASK], 3, "the prompt holds the mask token (id 9) 1 times: use fill() to have masks filled in"),
+        ([1], 0, "length must be at least 1, got 0"),
+        ([1], -2, "length must be at least 1, got -2"),
+        ([1, MASK], 3, "the prompt contains the mask token (id 9) 1 times: use fill() to have masks filled in"),
     ],
 )
 def test_prompts_that_cannot_be_decoded_are_refused(prompt: list[int], length: int, sentence: str):

@@ -20,7 +20,7 @@ from unmask.experiments.results import pack_folder, read, read_packed
 from unmask.experiments.run import Runner, plan, reproduce, totals, write_results
 from unmask.experiments.setup import BENCHMARKS, TINY, Setup, setup_for
 from unmask.models.checkpoints.random_weights import random_folder
-from unmask.runs.engines import Local
+from unmask.runs.engine import Local
 from unmask.runs.settings import Placement
 
 

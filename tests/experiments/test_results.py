@@ -12,7 +12,7 @@ from unmask.errors import UnmaskError
 from unmask.experiments import find
 from unmask.experiments.results import Results, begin, header, read_packed
 from unmask.experiments.setup import TINY
-from unmask.runs.pack import LONG, pack, read_lines, unpack, write_lines
+from unmask.runs.store import LONG, pack, read_lines, unpack, write_lines
 
 
 def test_a_packed_run_keeps_everything_but_texts():

@@ -16,8 +16,8 @@ import pytest
 import unmask
 import unmask.tasks
 from unmask.errors import UnmaskError
+from unmask.runs.progress import summarize
 from unmask.runs.store import read_run
-from unmask.runs.summary import summarize
 from unmask.tasks import task
 
 pytestmark = pytest.mark.slow
@@ -125,7 +125,7 @@ def accuracy(tmp_path_factory: pytest.TempPathFactory) -> tuple[float, int]:
     words = ["-m", "tiny", "-t", COUNTDOWN, "-d", DECODER, "-l", "64", "--limit", str(LIMIT), "--out", str(out / "r")]
     subprocess.run([sys.executable, "-m", "unmask", "eval", *words], check=True, capture_output=True)
     [summary] = summarize(read_run(out / "r").records).values()
-    return summary.accuracy / 100, summary.rows
+    return summary.accuracy / 100, summary.forward_passes
 
 
 def test_generation_has_the_accuracy_and_rows_of_unmask_eval(evaluate, accuracy: tuple[float, int]):
@@ -179,7 +179,7 @@ def test_perplexity_is_that_of_the_score_and_long_texts_are_read_in_windows(eval
     assert told[2] == pytest.approx(sum(scores), abs=1e-9)
 
 
-def test_a_response_cache_resumes_and_refuses_another_decoder(evaluate, tmp_path: Path):
+def test_a_response_cache_resumes_and_refuses_a_different_decoder(evaluate, tmp_path: Path):
     arguments = {"pretrained": "tiny", "decoder": DECODER, "length": 64, "batch": 2}
     cache = str(tmp_path / "responses")
     first = evaluate("local_countdown", arguments, use_cache=cache, limit=2)

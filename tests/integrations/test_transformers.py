@@ -75,7 +75,7 @@ def test_wrong_arguments_are_refused_at_once(model: Any):
         custom_generate("serch")
     with pytest.raises(UnmaskError, match="length is not an option here"):
         custom_generate(length=4)
-    with pytest.raises(UnmaskError, match="a prompt is padded on its right"):
+    with pytest.raises(UnmaskError, match="hide padding on the left only"):
         model.generate(
             torch.tensor([[1, 30]]),
             attention_mask=torch.tensor([[1, 0]]),

@@ -17,7 +17,7 @@ from tests.models.folders import change, folder_of, refused
 from unmask.cli import main
 from unmask.models.checkpoints.tokenizer import read_text
 from unmask.models.load import inspect_checkpoint, load_folder
-from unmask.runs.prompts import read_prompt
+from unmask.runs.text import read_prompt
 
 INDEX = "model.safetensors.index.json"
 TALK = [{"role": "user", "content": "the"}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import unmask.decoders  # noqa: F401
 from unmask.core import decoder
+from unmask.runs.header import write_head
 from unmask.runs.record import Counts, Measured, Record
 from unmask.runs.store import Run
 from unmask.tasks import task
@@ -83,6 +83,6 @@ def run(records: Iterable[Record], name: str = "run") -> Run:
 
 def write_run(folder: Path, records: Iterable[Record]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps({"format": 1, "spec": {}}))
+    write_head(folder, {"format": 1, "spec": {}})
     (folder / "records.jsonl").write_bytes(b"".join(one.line() for one in records))
     return folder

@@ -9,6 +9,7 @@ import pytest
 
 from tests.report.examples import grid, record, write_run
 from unmask.cli import main
+from unmask.runs.header import write_head
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def test_runs_that_do_not_compare_are_refused_with_the_difference(run, tmp_path:
     write_run(tmp_path / "c", [record(problem=0, text="another")])
     assert "'a' and 'c' disagree on text of problem 'countdown-0'" in _sentence(run("a", "c"))
     write_run(tmp_path / "d", [record(problem=3)])
-    (tmp_path / "d" / "run.json").write_text('{"format": 1, "spec": {"guidance": 1.5}}')
+    write_head(tmp_path / "d", {"format": 1, "spec": {"guidance": 1.5}})
     assert "'a' and 'd' differ in guidance (0.0 and 1.5)" in _sentence(run("a", "d"))
 
 

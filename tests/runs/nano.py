@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from unmask.models.checkpoints.random_weights import random_folder
-from unmask.runs.engines import Local
+from unmask.runs.engine import Local
 from unmask.runs.evaluation import evaluate
 from unmask.runs.grid import Grid, make_grid
 from unmask.runs.settings import Decoding, Placement

@@ -14,8 +14,8 @@ from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.candidates import SCORES, Candidate, Study, read_candidates, write_candidates
 from unmask.runs.generation import Generation
-from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Decoding
+from unmask.runs.text import read_prompt
 from unmask.tasks import Grade, Problem
 from unmask.tasks.generated.countdown import Countdown
 from unmask.tasks.task import Metric
@@ -58,7 +58,7 @@ def candidates(spec: str = SPEC, batch: int = 3, finish: bool = False) -> list[C
 
 def frames(spec: str = SPEC) -> list[Frame]:
     prompts = [read_prompt(model(), TASK.messages(problem)) for problem in problems()]
-    return [frame for frame in generation(spec).frames(prompts) if frame.branch is not None]
+    return [frame for frame in generation(spec).session(prompts) if frame.branch is not None]
 
 
 @pytest.mark.parametrize("likelihood", ["block", "all-blocks", "future-masked"])

@@ -15,7 +15,7 @@ import unmask
 from tests.runs.nano import lasting, run_here, small_grid
 from unmask.core import reseed
 from unmask.errors import UnmaskError
-from unmask.runs import evaluation
+from unmask.runs import worker
 from unmask.runs.generation import Generation
 from unmask.runs.record import trace_file
 from unmask.runs.store import RECORDS, read_run
@@ -156,7 +156,7 @@ def test_a_problem_that_does_not_fit_alone_is_a_recorded_failure(
     grid = small_grid(model, tasks=["countdown(level=3)"], decoders=["low-confidence(steps=2)"])
     monkeypatch.setattr(Generation, "outputs", outputs)
     failed = [record for record in run_here(grid, out).records if record.error]
-    assert [record.error for record in failed] == ["the memory does not hold this problem, even alone"]
+    assert [record.error for record in failed] == ["the memory does not hold this prompt, even alone"]
     assert (failed[0].right, failed[0].text, failed[0].cost.forward_passes) == (None, "", 0)
     monkeypatch.undo()
     assert [record.error for record in run_here(grid, out).records if record.error] == [failed[0].error]
@@ -198,7 +198,7 @@ def test_a_clock_that_jumps_changes_nothing_but_the_time_written(
     model: str, out: Path, undisturbed, monkeypatch: pytest.MonkeyPatch
 ):
     clock = iter(range(2_000_000_000, 0, -3_000_000))
-    monkeypatch.setattr(evaluation.time, "time", lambda: float(next(clock)))
+    monkeypatch.setattr(worker.time, "time", lambda: float(next(clock)))
     run = run_here(small_grid(model), out)
     monkeypatch.undo()
     assert lasting(run) == lasting(undisturbed)
@@ -238,10 +238,10 @@ def test_the_same_cell_spelt_twice_is_done_once(model: str, out: Path):
     ("changes", "sentence"),
     [
         ({"limit": None}, "has no end: say how many problems with --limit"),
-        ({"limit": 0}, "limit=0 does not work"),
-        ({"samples": 0}, "samples=0 does not work"),
-        ({"lengths": [0]}, "length=0 leaves nothing to write"),
-        ({"decoders": ["ots(block=64)"]}, "block=64 does not fit"),
+        ({"limit": 0}, "limit must be at least 1, got 0"),
+        ({"samples": 0}, "samples must be at least 1, got 0"),
+        ({"lengths": [0]}, "length must be at least 1, got 0"),
+        ({"decoders": ["ots(block=64)"]}, "block must be between 1 and 8"),
         ({"decoders": ["otss"]}, "did you mean 'ots'"),
         ({"tasks": ["humaneval"]}, "allow it with --allow-code"),
         ({"allow_code": True}, "no setting for --allow-code"),

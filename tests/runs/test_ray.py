@@ -20,14 +20,14 @@ import unmask
 from tests.runs.nano import DECODERS, lasting, run_here, small_grid
 from tests.runs.processes import ENVIRON, ROOT, actors, descendants, evaluating, finished, wait_for_lines
 from unmask.errors import UnmaskError
-from unmask.runs.engines import make_engine
-from unmask.runs.record import Cell
+from unmask.runs.engine import Batches, make_engine
+from unmask.runs.record import Cell, Measured
 from unmask.runs.settings import Decoding, Placement
 from unmask.runs.store import RECORDS, read_run
-from unmask.runs.worker import Batches, Done, Job, PosedProblem
+from unmask.runs.worker import Answer, Done, Job
 
 pytest.importorskip("ray")
-from unmask.runs.engines.ray import Queue
+from unmask.runs.ray_engine import Queue
 
 DEADLY = """
 import os, signal
@@ -36,7 +36,7 @@ from unmask.core import Decoder, decoder
 
 @decoder("deadly")
 @dataclass(frozen=True)
-class Deadly:
+class Deadly(Decoder):
     target: int
     inner: Decoder = field(default_factory=lambda: decoder.make("low-confidence"))
     choice = "score"
@@ -48,25 +48,26 @@ class Deadly:
         return self.inner(rows)
     def resolved(self, length):
         return replace(self, inner=self.inner.resolved(length))
-    def rows(self, length):
+    def max_forward_passes(self, length):
         return self.inner.max_forward_passes(length)
 """
 
 
 def job(*problems: str) -> Job:
-    posed = tuple(PosedProblem(name, ({"role": "user", "content": name},)) for name in problems)
+    posed = tuple((name, ({"role": "user", "content": name},)) for name in problems)
     decoding = Decoding(length=8, seed=7, cache="dual(refresh=4)", stop=("x", "y"))
-    return Job(Cell("m", "t", "d", 8), 0, 0, decoding, Placement("cpu", "float32", batch=2, memory=0.5), False, posed)
+    placement = Placement("cpu", "float32", batch=2, memory=0.5)
+    return Job(Cell("m", "countdown", "d", 8), 0, 0, decoding, placement, False, posed)
 
 
 def names(job: Job) -> list[str]:
-    return [problem.id for problem in job.problems]
+    return [problem for problem, _ in job.problems]
 
 
 def test_jobs_and_answers_survive_the_journey_as_plain_values():
     values = json.loads(json.dumps(job("a", "b").to_dict()))
     assert Job.from_dict(values) == job("a", "b")
-    done = Done((), 3, True, 0.5)
+    done = Done((Answer(job("a").record("a", measured=Measured(batch=1)), "uncut", "trace"),), 3, True, 0.5)
     assert Done.from_dict(json.loads(json.dumps(asdict(done)))) == done
 
 
@@ -81,7 +82,7 @@ def test_a_batch_that_died_goes_again_one_by_one_and_only_the_deadly_problem_is_
     assert [names(queue.next()) for _ in range(3)] == [["b"], ["a"], ["c"]]
     failed = queue.died(alone)
     assert failed is not None
-    assert failed.answers[0].error == "the worker died 2 times on this problem alone: it was left out"
+    assert failed.answers[0].record.error == "the worker died 2 times on this problem alone: it was left out"
     assert not len(queue)
 
 
@@ -91,7 +92,7 @@ def test_a_batch_that_died_goes_again_one_by_one_and_only_the_deadly_problem_is_
         ({"name": "rayy"}, "did you mean 'ray'"),
         ({"workers": 2}, "--workers is for --engine ray"),
         ({"address": "auto"}, "--address is for --engine ray"),
-        ({"name": "ray", "workers": 0}, "workers=0"),
+        ({"name": "ray", "workers": 0}, "workers must be at least 1"),
     ],
 )
 def test_engines_that_cannot_be_are_refused(wrong: dict[str, Any], sentence: str):
@@ -156,7 +157,7 @@ def test_workers_killed_at_random_moments_change_nothing(model: str, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_run_killed_with_its_cluster_goes_on_under_another_engine(model: str, tmp_path: Path):
+def test_a_run_killed_with_its_cluster_is_resumed_by_a_different_engine(model: str, tmp_path: Path):
     out = tmp_path / "ray"
     with evaluating(*words(model, out, "--batch", "2", limit=40)) as run:
         assert wait_for_lines(out / RECORDS, 20, run)

@@ -15,7 +15,7 @@ import pytest
 from tests.operations import operations
 from unmask.errors import UnmaskError
 from unmask.runs import store as store_module
-from unmask.runs.record import Counts, Measured, Record, read_record
+from unmask.runs.record import Counts, Measured, Record, checksum, read_record
 from unmask.runs.store import RECORDS, open_run, read_records, read_run
 
 HEAD = {"format": 1, "unmask": "0", "created": "now", "machine": {}, "deterministic": True, "spec": {"seeds": [0]}}
@@ -77,7 +77,7 @@ def test_a_corrupt_line_in_the_middle_is_named_and_nothing_is_lost(out: Path):
     lines[2] = lines[2][:40] + b"\n"
     (out / RECORDS).write_bytes(b"".join(lines))
     before = (out / RECORDS).read_bytes()
-    with pytest.raises(UnmaskError, match=r"^line 3 of .*is not a record.*done again$"), open_run(out, HEAD):
+    with pytest.raises(UnmaskError, match=r"^line 3 of .*is not a record.*decoded again$"), open_run(out, HEAD):
         pass
     with pytest.raises(UnmaskError, match="line 3"):
         read_run(out)
@@ -105,10 +105,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
-def test_a_value_of_another_type_or_range_is_refused_also_in_old_records(out: Path, field: str, value: object):
+def test_a_value_of_a_wrong_type_or_range_is_refused(out: Path, field: str, value: object):
     filled(out)
     values = json.loads(record("p9").line()) | {field: value}
     del values["checksum"]
+    values["checksum"] = checksum(values)
     with (out / RECORDS).open("ab") as file:
         file.write(json.dumps(values).encode() + b"\n")
     with pytest.raises(UnmaskError, match=r"line 6 of .* is not a record"):
@@ -124,20 +125,15 @@ def test_what_is_not_a_number_is_refused_with_its_line(out: Path, constant: str)
         read_run(out)
 
 
-def test_a_changed_line_is_noticed_by_its_checksum_and_an_old_one_without_it_is_read(out: Path):
-    written = filled(out)
+def test_a_changed_line_is_noticed_by_its_checksum(out: Path):
+    filled(out)
     raw = (out / RECORDS).read_bytes()
     (out / RECORDS).write_bytes(raw.replace(b'"right": true', b'"right":false', 1))
-    with pytest.raises(UnmaskError, match=r"line 1 of .*its checksum is another"):
+    with pytest.raises(UnmaskError, match=r"line 1 of .*checksum mismatch"):
         read_run(out)
-    old = [json.loads(line) for line in raw.splitlines()]
-    for values in old:
-        del values["checksum"]
-    (out / RECORDS).write_text("".join(json.dumps(values) + "\n" for values in old))
-    assert read_run(out).records == written
 
 
-def test_records_of_another_grid_are_refused_by_line(out: Path):
+def test_records_of_a_different_grid_are_refused_by_line(out: Path):
     spec = {"models": ["toy"], "tasks": ["countdown"], "decoders": ["low-confidence"], "lengths": [8], "seeds": [0]}
     head = HEAD | {"spec": spec | {"samples": 1}}
     problems = {"countdown": ["p1", "p2"]}
@@ -174,10 +170,7 @@ def test_two_processes_on_one_folder_refuse_clearly(out: Path):
         os._exit(0)
     try:
         os.read(ready[0], 1)
-        with (
-            pytest.raises(UnmaskError, match=rf"another process \(process {child}\) is writing .*run"),
-            open_run(out, HEAD),
-        ):
+        with pytest.raises(UnmaskError, match=rf"\(process {child}\) is writing .*run"), open_run(out, HEAD):
             pass
     finally:
         os.kill(child, signal.SIGKILL)
@@ -186,7 +179,7 @@ def test_two_processes_on_one_folder_refuse_clearly(out: Path):
         assert folder.records == []
 
 
-def test_a_full_disk_is_said_and_the_file_stays_whole(out: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_is_reported_and_the_file_stays_whole(out: Path, monkeypatch: pytest.MonkeyPatch):
     written = filled(out)
     before = (out / RECORDS).read_bytes()
     true_write = os.write
@@ -206,7 +199,7 @@ def test_a_full_disk_is_said_and_the_file_stays_whole(out: Path, monkeypatch: py
     assert read_run(out).records == sorted([*written, record("new")], key=lambda item: item.name)
 
 
-def test_a_file_that_may_not_grow_is_said_by_the_real_system(out: Path):
+def test_a_file_that_may_not_grow_is_reported_by_the_real_system(out: Path):
     """The kernel's own refusal, in the middle of a line."""
     written = filled(out)
     size = (out / RECORDS).stat().st_size
@@ -224,20 +217,17 @@ def test_a_file_that_may_not_grow_is_said_by_the_real_system(out: Path):
     assert read_records(out / RECORDS) == (written, size)
 
 
-def test_a_folder_that_cannot_be_written_is_said(out: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_that_cannot_be_written_is_reported(out: Path, monkeypatch: pytest.MonkeyPatch):
     def refuse(*_, **__):
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(store_module.os, "open", refuse)
-    with (
-        pytest.raises(UnmaskError, match=r"cannot be written.*read-only: choose another folder"),
-        open_run(out, HEAD),
-    ):
+    with pytest.raises(UnmaskError, match=r"cannot be written.*read-only"), open_run(out, HEAD):
         pass
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
-def test_a_folder_of_another_user_is_said(tmp_path: Path):
+def test_a_folder_of_another_user_is_reported(tmp_path: Path):
     child = os.fork()
     if child == 0:
         os.chmod(tmp_path, 0o555)
@@ -256,10 +246,8 @@ def test_a_folder_of_another_user_is_said(tmp_path: Path):
 def test_a_changed_spec_is_refused_with_the_difference(out: Path):
     filled(out)
     other = HEAD | {"spec": {"seeds": [1], "samples": 2}}
-    with (
-        pytest.raises(UnmaskError, match=r"holds another run \(seeds: 0 there, 1 here; samples: None there, 2 here\)"),
-        open_run(out, other),
-    ):
+    difference = r"holds a different run \(seeds: 0 there, 1 here; samples: None there, 2 here\)"
+    with pytest.raises(UnmaskError, match=difference), open_run(out, other):
         pass
 
 
@@ -271,10 +259,10 @@ def test_a_run_that_never_recorded_anything_makes_way(out: Path):
     assert read_run(out).spec == {"seeds": [1]}
 
 
-def test_another_format_is_refused(out: Path):
+def test_a_different_format_is_refused(out: Path):
     filled(out)
     (out / "run.json").write_text(json.dumps(HEAD | {"format": 2}))
-    with pytest.raises(UnmaskError, match="run of format 2: this unmask reads format 1"):
+    with pytest.raises(UnmaskError, match="format 1, got format 2"):
         read_run(out)
 
 

@@ -23,8 +23,8 @@ import unmask
 from tests.runs.processes import ENVIRON, ROOT, descendants
 from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.operations import Metrics
 from unmask.serve.request import RequestLimits
+from unmask.serve.server import Metrics
 
 
 class ByCoroutine:
@@ -56,8 +56,9 @@ class Served:
         **decoding,
     ):
         self.metrics = Metrics()
-        self.engine = AsyncEngine(model, limits, decoding=decoding, watcher=self.metrics.of(name))
-        app = make_app({name: self.engine}, self.metrics, keys)
+        self.engine = AsyncEngine(model, limits, decoding=decoding)
+        self.metrics.follow(name, self.engine)
+        app = make_app({name: self.engine}, self.metrics.text, keys)
         self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="on"))
         self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve()), daemon=True)
 

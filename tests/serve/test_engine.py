@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 import unmask
-from unmask.serve.errors import BusyError, ClosingError, TimedOutError
-from unmask.serve.request import RequestLimits
+from unmask.serve.request import BusyError, ClosingError, RequestLimits, TimedOutError
 
 ENDLESS = {"decoder": "ots(beams=4, block=1)", "length": 512}
 
@@ -67,26 +66,26 @@ def test_a_cancelled_task_frees_its_rows(model):
                 await task
             await until(lambda: engine.running == 0)
             async for _ in engine.stream("abc", show="drafts", **ENDLESS):
-                break  # leaving the loop gives the request up as well
+                break  # leaving the loop cancels the request as well
             await until(lambda: engine.running == 0)
 
     asyncio.run(ask())
 
 
-def test_a_reader_that_waits_learns_that_its_request_was_given_up(model):
+def test_a_reader_that_waits_learns_that_its_request_was_cancelled(model):
     async def ask():
         async with unmask.AsyncEngine(model) as engine:
             updates = engine.submit(engine.request("abc", **ENDLESS))
             reader = asyncio.create_task(updates.answer())
             await until(lambda: engine.running == 1)
             updates.cancel()
-            with pytest.raises(ClosingError, match="given up"):
+            with pytest.raises(ClosingError, match="cancelled"):
                 await asyncio.wait_for(reader, 10)
 
     asyncio.run(ask())
 
 
-def test_a_request_that_takes_too_long_is_given_up(model):
+def test_a_request_that_takes_too_long_is_cancelled(model):
     async def ask():
         async with unmask.AsyncEngine(model, RequestLimits(max_seconds=0.05)) as engine:
             with pytest.raises(TimedOutError, match=r"more than 0\.05 s"):
@@ -119,10 +118,10 @@ def test_a_full_engine_refuses_and_a_closing_one_finishes_what_it_began(model):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"length": 2000}, "length=2000 is above this server's limit: choose at most 1024"),
-        ({"length": 512, "decoder": "order-search(beams=20)"}, "asks for up to .* rows, above this server's limit"),
+        ({"length": 2000}, "length must be at most 1024 on this server, got 2000"),
+        ({"length": 512, "decoder": "order-search(beams=20)"}, "forward passes, .*: this server allows 65,536"),
         ({"decoder": "otss"}, "did you mean 'ots'"),
-        ({"decoder": "ar(block=9)", "length": 4}, "block=9 does not fit"),
+        ({"decoder": "ar(block=9)", "length": 4}, "block must be between 1 and 4"),
         ({"decodr": "ar"}, "unknown argument 'decodr': did you mean 'decoder'"),
     ],
 )

@@ -17,16 +17,13 @@ from tests.serve.conftest import serving, shown
 pytest.importorskip("ray")
 
 
-async def give_up(url: str) -> None:
-    """A stream that is left frees its place on the worker."""
-    client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
+async def leave_a_stream(client: openai.AsyncOpenAI) -> None:
     more = {"decoder": "ots(block=1)", "stream_mode": "denoise"}
     call: Any = {"model": "toy-transformer", "prompt": "abc", "max_tokens": 800, "extra_body": more}
     stream = await client.completions.create(stream=True, **call)
     async for _ in stream:
         break
     await stream.close()
-    await shown(url, 'unmask_running_requests{model="toy-transformer"} 0.0')
 
 
 @pytest.mark.slow
@@ -43,15 +40,17 @@ def test_requests_of_a_killed_worker_are_answered_or_refused():
             return "".join([choice.text async for chunk in reply for choice in chunk.choices])
 
         async def every() -> list[str | BaseException]:
-            client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
-            tasks = [asyncio.create_task(ask(client, seed, seed % 2 == 0)) for seed in range(8)]
-            await shown(url, 'unmask_running_requests{model="toy-transformer"} 8.0')
-            os.kill(actors(process.pid)[0], signal.SIGKILL)
-            async with asyncio.timeout(120):
-                return await asyncio.gather(*tasks, return_exceptions=True)
+            async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as client:
+                tasks = [asyncio.create_task(ask(client, seed, seed % 2 == 0)) for seed in range(8)]
+                await shown(url, 'unmask_running_requests{model="toy-transformer"} 8.0')
+                os.kill(actors(process.pid)[0], signal.SIGKILL)
+                async with asyncio.timeout(120):
+                    answers = await asyncio.gather(*tasks, return_exceptions=True)
+                await leave_a_stream(client)  # which frees its place on the worker
+                await shown(url, 'unmask_running_requests{model="toy-transformer"} 0.0')
+                return answers
 
         answers = asyncio.run(every())
-        asyncio.run(give_up(url))
     model, answered = unmask.load("toy-transformer"), 0
     for seed, answer in enumerate(answers):
         if isinstance(answer, str):

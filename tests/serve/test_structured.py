@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,11 @@ def tiny() -> unmask.Model:
 
 
 def ask(model: unmask.Model, grammar: Grammar, **options) -> str:
+    chosen: Any = {"length": 8, **options}
+
     async def answer() -> str:
         async with unmask.AsyncEngine(model) as engine:
-            request = engine.request("ab", grammar=grammar, **{"length": 8, **options})
+            request = engine.request("ab", grammar=grammar, **chosen)
             return (await engine.submit(request).answer()).text
 
     return asyncio.run(answer())
@@ -53,10 +56,10 @@ def test_json_follows_its_schema(tiny):
         ({"decoder": "low-confidence"}, "writes from left to right: use decoder='left-to-right'"),
         ({"decoder": "repair(inner=ar)"}, "writes from left to right"),
         ({"decoder": "ar", "suppress": True}, "end-of-text that suppress forbids"),
-        ({"decoder": "ar", "template": "<mask:3>"}, "a template and a grammar do not go together"),
+        ({"decoder": "ar", "template": "<mask:3>"}, "a template and a grammar cannot be combined"),
         ({"decoder": "ar", "grammar": Grammar("regex", "[a")}, "the grammar cannot be used"),
         ({"decoder": "ar", "grammar": Grammar("json", '{"type": "number", "multipleOf": "x"}')}, "the grammar cannot"),
-        ({"decoder": "ar", "grammar": Grammar("json", "{}" * 40000)}, "give at most 65536"),
+        ({"decoder": "ar", "grammar": Grammar("json", "{}" * 40000)}, "at most 65536"),
     ],
 )
 def test_what_cannot_follow_a_grammar_is_refused(tiny, options, sentence):
@@ -66,5 +69,5 @@ def test_what_cannot_follow_a_grammar_is_refused(tiny, options, sentence):
 
 
 def test_a_model_without_subwords_is_refused(model):
-    with pytest.raises(unmask.UnmaskError, match="has no tokenizer of subwords"):
+    with pytest.raises(unmask.UnmaskError, match="needs a tokenizer of subwords"):
         ask(model, AGE, decoder="ar")

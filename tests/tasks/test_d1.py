@@ -9,6 +9,7 @@ import pytest
 from tests.tasks.conftest import data  # noqa: F401  a fixture
 from unmask.runs.evaluation import Evaluation
 from unmask.runs.grid import make_grid
+from unmask.runs.record import Measured
 from unmask.runs.worker import Answer
 from unmask.tasks import Problem, task
 
@@ -123,6 +124,6 @@ def test_a_run_under_d1_reads_texts_with_their_end_marks(metric, score: float, d
     (job,) = evaluation.jobs(set())
     solution = SUDOKU.problems()[0].data["solution"]  # type: ignore[index]
     cut = f"<answer>{solution[:8]} {solution[8:]}"
-    answer = Answer(job.problems[0].id, "", cut, None, {}, {}, marked=cut + "<|endoftext|>")
-    record = evaluation.record(job, answer)
+    record = job.record(job.problems[0][0], text=cut, measured=Measured())
+    record = evaluation.graded(Answer(record, uncut=cut + "<|endoftext|>"))
     assert (record.text, record.score) == (cut, score)

@@ -15,7 +15,7 @@ from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS
 from unmask.experiments.methods import TEN
 from unmask.experiments.results import Results, packed
-from unmask.runs.pack import write_lines
+from unmask.runs.store import write_lines
 
 DOCS = Path(__file__).parents[2] / "docs"
 STORED = sorted(path.name.removesuffix(".jsonl.gz") for path in (DOCS / RECORDS).glob("*.jsonl.gz"))

@@ -1,4 +1,4 @@
-"""What an engine does for many clients, measured beside one request at a time on the same weights and prompts."""
+"""The load generator of `unmask bench --serve`: many clients of an engine, compared with one request at a time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
-from typing import Any
+from itertools import count, pairwise
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,98 +16,91 @@ from unmask.models import Model
 from unmask.models.checkpoints.tokenizer import Numbers
 from unmask.report.tables import Table
 from unmask.runs.generation import Generation
-from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Decoding
+from unmask.runs.text import read_prompt
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.stream import Watcher
 
 CLIENTS = (1, 4, 16)
-HEAD = ["decoder", "clients", "requests", "requests/s", "tokens/s", "gain", "p50 s", "max s", "rows/forward"]
+HEAD = ["decoder", "clients", "requests", "requests/s", "tokens/s", "gain", "p50 s", "max s", "batch"]
 
 
-class Forwards(Watcher):
-    def __init__(self) -> None:
-        self.rows: list[int] = []
+class Load(NamedTuple):
+    """The times of some requests."""
 
-    def answered(self, rows: int, requests: int) -> None:
-        self.rows.append(rows)
+    seconds: list[float]  # of each request, sorted
+    whole: float  # seconds of all requests together
+    sizes: Sequence[int] = ()  # sequences of each call of the network
+
+    @property
+    def pace(self) -> float:
+        return len(self.seconds) / self.whole
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Every client sends a request as soon as its last one is answered, `each` of them; tokens are masks written."""
+    """Clients that each send `each` requests, one as soon as the last is answered. Tokens are filled masks."""
 
     subject: Subject
-    prompt: int  # random tokens
-    length: int
-    each: int = 2
+    prompt: int  # random tokens per prompt
+    length: int  # masks per answer
+    each: int = 2  # requests per client
     show: Callable[[str], None] = lambda line: None
 
     def measure(self, decoders: Sequence[str], clients: Sequence[int] = CLIENTS) -> list[dict[str, Any]]:
-        return [row for decoder in decoders for row in self._decoder(decoder, clients)]
+        """Measure each decoder without an engine, and with an engine for these numbers of clients."""
+        return [row for decoder in decoders for row in self._measure(decoder, clients)]
 
-    def _decoder(self, decoder: str, clients: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def _measure(self, decoder: str, clients: Sequence[int]) -> Iterator[dict[str, Any]]:
         decoding = Decoding.from_dict({"decoder": decoder, "length": self.length})
         generation = Generation(self.model, decoding)
         prompts = self.subject.random_ids(1 + self.each * (2 + sum(clients)), self.prompt, seed=0)
         generation.outputs([read_prompt(self.model, prompts.pop())])  # a warm-up
-        alone = self._alone(generation, [prompts.pop() for _ in range(self.each)])
-        yield self._row(decoder, 0, alone, [], alone)
+        single = self._one_by_one(generation, [prompts.pop() for _ in range(self.each)])
+        yield self._row(decoder, 0, single, single)
         for number in clients:
-            seconds, rows = asyncio.run(self._together(decoding, number, prompts))
-            yield self._row(decoder, number, seconds, rows, alone)
+            yield self._row(decoder, number, asyncio.run(self._with_clients(decoding, number, prompts)), single)
 
     @property
     def model(self) -> Model:
         return Model(self.subject.name, self.subject.denoiser, Numbers(), frozenset(), self.length)
 
-    def _alone(self, generation: Generation, prompts: Sequence[list[int]]) -> list[float]:
-        """The seconds of each, and at the end of all."""
-        seconds, began = [], time.perf_counter()
+    def _one_by_one(self, generation: Generation, prompts: Sequence[list[int]]) -> Load:
+        times = [time.perf_counter()]
         for prompt in prompts:
-            start = time.perf_counter()
             generation.outputs([read_prompt(self.model, prompt)])
-            seconds.append(time.perf_counter() - start)
-        return [*sorted(seconds), time.perf_counter() - began]
+            times.append(time.perf_counter())
+        return Load(sorted(end - start for start, end in pairwise(times)), times[-1] - times[0])
 
-    async def _together(
-        self, decoding: Decoding, clients: int, prompts: list[list[int]]
-    ) -> tuple[list[float], list[int]]:
-        forwards, numbers = Forwards(), count()
-        async with AsyncEngine(self.model, decoding=vars(decoding), watcher=forwards) as engine:
+    async def _with_clients(self, decoding: Decoding, clients: int, prompts: list[list[int]]) -> Load:
+        sizes, seconds, numbers = list[int](), list[float](), count()
 
-            async def client() -> list[float]:
-                seconds = []
-                for _ in range(self.each):
-                    start = time.perf_counter()
-                    await engine.generate(prompts[next(numbers) % len(prompts)])
-                    seconds.append(time.perf_counter() - start)
-                return seconds
+        async def client() -> None:
+            for _ in range(self.each):
+                start = time.perf_counter()
+                await engine.generate(prompts[next(numbers) % len(prompts)])
+                seconds.append(time.perf_counter() - start)
 
+        async with AsyncEngine(self.model, decoding=vars(decoding)) as engine:
+            engine.on_forward.append(lambda rows, requests: sizes.append(rows))
             began = time.perf_counter()
-            every = await asyncio.gather(*(client() for _ in range(clients)))
-            whole = time.perf_counter() - began
-        return [*sorted(second for seconds in every for second in seconds), whole], forwards.rows
+            await asyncio.gather(*(client() for _ in range(clients)))
+            return Load(sorted(seconds), time.perf_counter() - began, sizes)
 
-    def _row(
-        self, decoder: str, clients: int, seconds: list[float], rows: list[int], alone: list[float]
-    ) -> dict[str, Any]:
-        *each, whole = seconds
-        pace, alone_pace = len(each) / whole, (len(alone) - 1) / alone[-1]
+    def _row(self, decoder: str, clients: int, load: Load, single: Load) -> dict[str, Any]:
         row = {
             "decoder": decoder,
             "clients": clients,  # 0: one request at a time, without an engine
-            "requests": len(each),
-            "seconds": whole,
-            "requests_per_second": pace,
-            "tokens_per_second": pace * self.length,
-            "gain": pace / alone_pace,
-            "p50": each[len(each) // 2],
-            "max": each[-1],
-            "rows_per_forward": sum(rows) / len(rows) if rows else None,
+            "requests": len(load.seconds),
+            "seconds": load.whole,
+            "requests_per_second": load.pace,
+            "tokens_per_second": load.pace * self.length,
+            "gain": load.pace / single.pace,
+            "p50": load.seconds[len(load.seconds) // 2],
+            "max": load.seconds[-1],
+            "mean_batch": sum(load.sizes) / len(load.sizes) if load.sizes else None,
             "memory": torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0,
         }
-        self.show(f"{decoder}, {clients} clients: {pace:.3g} requests/s, {row['gain']:.2f} × one at a time")
+        self.show(f"{decoder}, {clients} clients: {load.pace:.3g} requests/s, {row['gain']:.2f} × one at a time")
         return row
 
 
@@ -122,7 +115,7 @@ def table(rows: Sequence[dict[str, Any]], title: str) -> Table:
             f"{row['gain']:.2f}",
             f"{row['p50']:.3g}",
             f"{row['max']:.3g}",
-            f"{row['rows_per_forward']:.1f}" if row["rows_per_forward"] else "–",
+            f"{row['mean_batch']:.1f}" if row["mean_batch"] else "–",
         )
         for row in rows
     ]

@@ -18,7 +18,7 @@ from unmask.models import Model
 from unmask.models.checkpoints.random_weights import random_denoiser
 from unmask.models.load import compile_layers
 from unmask.models.network.network import Network
-from unmask.runs.prompts import read_prompt
+from unmask.runs.text import read_prompt
 from unmask.tasks import Countdown
 
 Tokens = list[list[int]]  # prompt and answer of each problem

@@ -96,7 +96,7 @@ def _saved(folder: Path) -> str:
 
 
 def _facts(run: Run) -> dict[str, Any]:
-    from unmask.runs.summary import summarize
+    from unmask.runs.progress import summarize
 
     cells = [
         {
@@ -105,7 +105,7 @@ def _facts(run: Run) -> dict[str, Any]:
             "standard_error": None if len(summary.scores) < 2 else summary.error,
             "problems": len(summary.scores),
             "records": summary.records,
-            "forward_passes": summary.rows / summary.records,
+            "forward_passes": summary.forward_passes / summary.records,
             "failed": summary.failed,
         }
         for cell, summary in summarize(run.records).items()
@@ -114,7 +114,7 @@ def _facts(run: Run) -> dict[str, Any]:
 
 
 def _table(run: Run) -> str:
-    from unmask.runs.summary import summarize
+    from unmask.runs.progress import summarize
 
     lines = []
     for cell, summary in summarize(run.records).items():

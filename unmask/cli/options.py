@@ -63,7 +63,7 @@ class EngineOptions:
         return self.engine == "local"
 
     def make(self) -> Any:
-        from unmask.runs.engines import make_engine
+        from unmask.runs.engine import make_engine
 
         return make_engine(self.engine, self.workers, self.address)
 

@@ -8,16 +8,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unmask.core import Frame, Watch
-    from unmask.runs.evaluation import Watcher
+    from unmask.runs.evaluation import RecordCallback
+    from unmask.runs.progress import CellSummary
     from unmask.runs.record import Cell, Record
-    from unmask.runs.summary import CellSummary
 
 HEARTBEAT = 30.0  # seconds between lines if standard error is not a terminal
-BAR = 12  # columns: a bar, a count and a time fit a narrow terminal
 
 
 @contextmanager
@@ -70,16 +69,16 @@ def step_of(frame: Frame) -> str:
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+def counting(what: str) -> Iterator[Callable[[int, int], Any]]:
     """Yield a function that takes how many are done, and of how many."""
     with _bar() as update:
         yield lambda done, total: update(done, total, what)
 
 
 @contextmanager
-def board() -> Iterator[Watcher]:
+def board() -> Iterator[RecordCallback]:
     """Yield a watcher of records that shows progress, rate, cost and the accuracy of the current cell."""
-    from unmask.runs.summary import CellSummary
+    from unmask.runs.progress import CellSummary
 
     cells: dict[Cell, CellSummary] = defaultdict(CellSummary)
     began = before = 0.0  # time when this run began, and how many records it began with
@@ -100,7 +99,7 @@ def board() -> Iterator[Watcher]:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[int, int, str], None]]:
+def _bar() -> Iterator[Callable[[int, int, str], object]]:
     """Yield a function that takes the number done, the total and a remark, which is cut in a narrow terminal."""
     if not sys.stderr.isatty():
         line = "starting"
@@ -112,16 +111,7 @@ def _bar() -> Iterator[Callable[[int, int, str], None]]:
         with heartbeat(lambda: line):
             yield note
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.table import Column
+    from unmask.runs.progress import progress_bar
 
-    columns = (
-        BarColumn(BAR, table_column=Column(no_wrap=True, min_width=BAR)),
-        MofNCompleteColumn(table_column=Column(no_wrap=True)),
-        TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
-        TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
-    )
-    with Progress(*columns, console=Console(stderr=True), expand=True) as progress:
-        place = progress.add_task("starting", total=None)
-        yield lambda done, total, text: progress.update(place, completed=done, total=total, description=text)
+    with progress_bar() as update:
+        yield update

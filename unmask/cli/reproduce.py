@@ -20,8 +20,7 @@ from unmask.errors import UnmaskError, check_at_least
 
 if TYPE_CHECKING:
     from unmask.experiments import Experiment
-    from unmask.experiments.run import PlannedCell
-    from unmask.experiments.run import Runner
+    from unmask.experiments.run import PlannedCell, Runner
     from unmask.experiments.setup import Setup
 
 FOLDERS = ("--out", "-o", "--compact", "--data")

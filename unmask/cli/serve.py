@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -34,7 +35,7 @@ def serve(
     replicas: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Copies of each model; default: one per GPU.")
     ] = None,
-    engine: options.EngineFields,
+    work: options.EngineFields,
     log_prompts: Annotated[bool, typer.Option("--log-prompts", help="Log prompts and answers as well.")] = False,
 ) -> None:
     """Serve models over HTTP by OpenAI's interface, many requests decoded together.
@@ -46,7 +47,7 @@ def serve(
       unmask serve --model tiny --decoder 'ots(beams=4)'
       UNMASK_API_KEY=secret unmask serve --model GSAI-ML/LLaDA-8B-Instruct --host 0.0.0.0
     """
-    chosen = options.EngineOptions(**engine)
+    chosen = options.EngineOptions(**work)
     if chosen.local and chosen.address is not None:
         raise UnmaskError("--address is for --engine ray: the local engine is this process alone")
     from unmask.runs.settings import Decoding, Placement
@@ -63,22 +64,32 @@ def serve(
     reachable = server.Address(host, port)
     reachable.check(keys, unlocked)
     reachable.bind().close()
-    metrics = server.Metrics()
-    settings: dict[str, Any] = {"limits": accepted, "decoding": decoding, "placement": where, "replicas": replicas}
-    if chosen.local:
-        engines = server.make_engines(names, partial(server.make_local, **settings), metrics, log_prompts)
+    with _cluster(names, replicas, chosen.address, where) if not chosen.local else nullcontext():
+        metrics = server.Metrics()
+        engines = server.make_engines(
+            names,
+            metrics,
+            limits=accepted,
+            decoding=decoding,
+            placement=where,
+            replicas=replicas,
+            on_ray=not chosen.local,
+            log_prompts=log_prompts,
+        )
         server.run(engines, metrics, reachable, keys, _started)
-        return
-    from unmask.runs.engines.ray import cluster_of, count_workers
-    from unmask.serve.ray import make_engine
+
+
+@contextmanager
+def _cluster(names: list[str], replicas: int | None, address: str | None, placement: Placement) -> Iterator[None]:
+    """Join or start a Ray cluster with room for all replicas."""
+    from unmask.runs.ray_engine import cluster_of, count_workers  # an optional extra
 
     if len(names) > 1 and replicas is None:
-        raise UnmaskError("several models share the cluster: set the number of copies of each by --replicas")
+        raise UnmaskError("several models share the cluster: give the number of copies of each by --replicas")
     workers = replicas and replicas * len(names)
-    with cluster_of(chosen.address, workers):
-        count_workers(workers, where.chosen_device == "cuda")  # refuses more workers than there is room for
-        engines = server.make_engines(names, partial(make_engine, **settings), metrics, log_prompts)
-        server.run(engines, metrics, reachable, keys, _started)
+    with cluster_of(address, workers):
+        count_workers(workers, placement.chosen_device == "cuda")  # refuses more than there is room for
+        yield
 
 
 def _started(url: str) -> None:

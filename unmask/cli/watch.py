@@ -14,7 +14,7 @@ from rich.text import Text
 
 from unmask.core import Frame, Watch
 from unmask.models import Model
-from unmask.runs.output import partial_text
+from unmask.runs.text import partial_text
 
 END_SIGN = "∎"  # stands for any number of end tokens
 LINES = 3  # lines per text

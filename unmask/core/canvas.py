@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, PerRow, Score, Steps, Tokens
+from unmask.core.text import check_prompt
 from unmask.errors import UnmaskError
 
 BY_ROW = ("tokens", "order", "logp", "pad", "problem")
@@ -40,7 +41,7 @@ class Canvas:
     ) -> Canvas:
         """Make a row per prompt, followed by `length` masks. Masks inside prompts need `infill`."""
         for prompt in prompts:
-            _check_prompt(prompt, length, mask_id, infill)
+            check_prompt(prompt, length, mask_id, infill)
         start = max((len(prompt) for prompt in prompts), default=0)
         pad = torch.tensor([start - len(prompt) for prompt in prompts])
         tokens = torch.full((len(prompts), start + length), mask_id)
@@ -145,15 +146,3 @@ class Canvas:
     def joined(self, rows: Canvas) -> Canvas:
         """Append rows of the same batch."""
         return replace(self, **{name: torch.cat([getattr(self, name), getattr(rows, name)]) for name in BY_ROW})
-
-
-def _check_prompt(prompt: Sequence[int], length: int, mask_id: int, infill: bool) -> None:
-    masks = sum(token == mask_id for token in prompt)
-    if not len(prompt):
-        raise UnmaskError("the prompt is empty: give at least one token")
-    if length < 0 or length + masks < 1:
-        raise UnmaskError(f"length={length} leaves nothing to write: give at least 1")
-    if masks and not infill:
-        raise UnmaskError(
-            f"the prompt holds the mask token (id {mask_id}) {masks} times: use fill() to have masks filled in"
-        )

@@ -12,6 +12,7 @@ from unmask.core.canvas import Canvas
 from unmask.core.decoder import Decoder, Frame, resolve
 from unmask.core.denoiser import Cost, Denoiser, Listener, Meter
 from unmask.core.rows import Rows, leads_of
+from unmask.core.text import check_context
 from unmask.errors import UnmaskError
 
 # Wraps the counted model for the decoder: guidance, suppression, early end. Gets the canvas before anything is written.
@@ -142,9 +143,4 @@ def _peak(device: torch.device) -> int:
 def _check(denoiser: Denoiser, canvas: Canvas) -> None:
     if not len(canvas):
         raise UnmaskError("there is nothing to decode: give at least one prompt")
-    longest = int((canvas.width - canvas.pad).max())
-    if longest > denoiser.context:
-        raise UnmaskError(
-            f"prompt and answer need {longest} positions, the model takes {denoiser.context}: "
-            f"shorten the length by {longest - denoiser.context} or the prompt"
-        )
+    check_context(int((canvas.width - canvas.pad).max()), denoiser.context)

@@ -15,8 +15,8 @@ from unmask.report.search_tree import describe, read_tree
 from unmask.report.tables import Table
 from unmask.report.tree_drawing import tree_image
 from unmask.runs.generation import Generation
-from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Decoding
+from unmask.runs.text import read_prompt
 from unmask.runs.trace import Trace
 from unmask.tasks import Problem, task
 from unmask.tasks.generated.countdown import ask

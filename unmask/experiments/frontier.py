@@ -19,8 +19,8 @@ from unmask.report.plots import FORWARD_PASSES
 from unmask.report.statistics import holm
 from unmask.report.tables import MISSING, Table
 from unmask.runs.generation import Generation
-from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Decoding
+from unmask.runs.text import read_prompt
 from unmask.tasks import task
 
 LENGTH = 256  # for models without an answer length of their own

@@ -22,9 +22,8 @@ from unmask.report.statistics import Comparison, Difference, Estimate, compare, 
 from unmask.runs.files import write_whole
 from unmask.runs.grid import meaning
 from unmask.runs.header import HEAD, difference
-from unmask.runs.pack import pack, read_lines, unpack, write_lines
 from unmask.runs.record import Record
-from unmask.runs.store import Run, read_run
+from unmask.runs.store import Run, pack, read_lines, read_run, unpack, write_lines
 
 EXPERIMENT, MEASURED = "experiment.json", "measured.json"
 FORMAT = 1

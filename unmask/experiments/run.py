@@ -26,8 +26,8 @@ from unmask.report import formats
 from unmask.report.gather import gather, grouped
 from unmask.report.run_report import cell_figures
 from unmask.report.statistics import FEWEST
-from unmask.runs.engines import Engine
-from unmask.runs.evaluation import Watcher, evaluate
+from unmask.runs.engine import Engine
+from unmask.runs.evaluation import RecordCallback, evaluate
 from unmask.runs.files import write_whole
 from unmask.runs.grid import Grid, make_grid
 from unmask.runs.settings import Decoding, Placement
@@ -51,7 +51,7 @@ class Runner:
     allow_code: bool = False  # generated programs may run in the sandbox
     sandbox: str | None = None
     retry: bool = False  # failed records are run again
-    watch: Watcher | None = None  # called with the records of each batch
+    watch: RecordCallback | None = None  # called with the records of each batch
 
     def grid(self, setup: Setup, part: Part) -> Grid:
         return make_grid(

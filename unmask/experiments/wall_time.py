@@ -26,8 +26,8 @@ from unmask.report.plots import Plot, Point
 from unmask.report.statistics import Estimate
 from unmask.report.tables import MISSING, Table
 from unmask.runs.generation import Generation
-from unmask.runs.prompts import EncodedPrompt, read_prompt
 from unmask.runs.settings import Decoding
+from unmask.runs.text import EncodedPrompt, read_prompt
 from unmask.tasks import task
 
 BENCHMARK = "Countdown"

@@ -1,18 +1,17 @@
-"""LLaDA's `generate` and Dream's `diffusion_generate` by their own argument names, for code that already calls them.
+"""LLaDA's `generate` and Dream's `diffusion_generate` with their own argument names, for code that already calls them.
 
     out = generate(model, input_ids, steps=128, gen_length=128, block_length=32)
     out = diffusion_generate(model, input_ids, max_new_tokens=128, steps=128, alg="entropy")
 
-Greedy tokens are the published loops'; draws come from addressed noise, so `seed` decides them. See docs/migrating.md.
+Greedy tokens are those of the published loops; draws come from addressed noise, so `seed` decides them. See
+docs/from-llada.md and docs/from-dream.md.
 """
 
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
@@ -22,16 +21,22 @@ from unmask.core import Adapter, Canvas, Decoder, Denoiser, Frame, decode
 from unmask.core.shapes import Int
 from unmask.decoders import Dream, LowConfidence, Random
 from unmask.decoders.dream import ALGORITHMS
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, check_at_least, check_known, nearest
 from unmask.models import Model
 from unmask.models.hf import UNKNOWN, LoadedModule
-from unmask.models.wrappers import Guided, Late, Suppressed
+from unmask.models.wrappers import Late
+from unmask.runs.generation import warn_once
+from unmask.runs.settings import guided
+from unmask.runs.text import without_padding
 
-MASK, EOS, EOT = 126336, 126081, 126348  # of LLaDA-8B, as in the published function; a Model has its own
+MASK, EOS, EOT = 126336, 126081, 126348  # ids of LLaDA-8B, as in the published function; a Model has its own
 END_OF_TEXT = "<|endoftext|>"
-DREAM_MASK = 151666  # of Dream-v0-7B
+DREAM_MASK = 151666  # id of Dream-v0-7B
 REMASKING: dict[str, Callable[..., Decoder]] = {"low_confidence": LowConfidence, "random": Random}
-log = logging.getLogger("unmask")
+NO_TOP_K = (
+    "top_k is not given, so all tokens are candidates; transformers calls Dream's own function with top_k=50: "
+    "give top_k=50 for the same candidates, or top_k=0 for all"
+)
 
 
 def generate(
@@ -50,21 +55,16 @@ def generate(
     *,
     seed: int = 0,
 ) -> Int[Tensor, "row pos"]:
-    """Prompt and answer as token ids, one row per prompt. The model is one of ours, or any module with `.logits`."""
-    if remasking not in REMASKING:
-        raise UnmaskError(f"unknown remasking {remasking!r}: {nearest(remasking, REMASKING)}")
+    """Return prompt and answer as token ids, one row per prompt, of a model of ours or any module with `.logits`."""
+    check_known(REMASKING, remasking=remasking)
+    check_at_least(0, cfg_scale=cfg_scale)
     if confidence_eos_eot_inf and remasking == "random":
         raise UnmaskError("confidence_eos_eot_inf changes nothing in random order: use remasking='low_confidence'")
-    if cfg_scale < 0:
-        raise UnmaskError(f"cfg_scale={cfg_scale} does not work: choose 0 (none) or more")
     denoiser, (never, late) = _denoiser(model, mask_id, MASK, shifted=False), _ends(model)
     decoder = REMASKING[remasking](block=block_length, steps=min(steps, gen_length), temperature=temperature)
 
     def adapt(metered: Denoiser, canvas: Canvas) -> Denoiser:
-        if cfg_scale > 0:
-            metered = Guided(metered, canvas.real & ~canvas.masked, cfg_scale)
-        if logits_eos_inf:
-            metered = Suppressed(metered, never)
+        metered = guided(metered, canvas, cfg_scale, never if logits_eos_inf else ())
         return Late(metered, late) if confidence_eos_eot_inf else metered
 
     return _decoded(decoder, denoiser, prompt, attention_mask, gen_length, seed, adapt)
@@ -72,8 +72,10 @@ def generate(
 
 @dataclass(frozen=True)
 class DiffusionOutput:
+    """The result of `diffusion_generate` with `return_dict_in_generate`."""
+
     sequences: Int[Tensor, "row pos"]  # prompts and answers
-    history: list[Tensor] | None = None  # the sequences after each step, if asked for
+    history: list[Tensor] | None = None  # the sequences after each step, if requested
 
 
 def diffusion_generate(
@@ -96,31 +98,21 @@ def diffusion_generate(
     seed: int = 0,
     **unknown: Any,
 ) -> Int[Tensor, "row pos"] | DiffusionOutput:
-    """Prompts and answers as token ids, one row per prompt. A module's logits are shifted, as Dream's are."""
+    """Return prompts and answers as token ids, one row per prompt. A module's logits are shifted, as Dream's are."""
     if unknown:
         name, known = next(iter(unknown)), [*inspect.signature(diffusion_generate).parameters][1:-1]
         raise UnmaskError(f"diffusion_generate has no argument {name!r} here: {nearest(name, known)}")
-    if alg not in ALGORITHMS:
-        raise UnmaskError(f"unknown alg {alg!r}: {nearest(alg, ALGORITHMS)}")
+    check_known(ALGORITHMS, alg=alg)
     if top_k is None:
-        _say_top_k()
+        warn_once(NO_TOP_K)
     length = max_length - inputs.shape[-1] if max_new_tokens is None else max_new_tokens
-    if length < 1:
-        raise UnmaskError(f"there is no room for an answer in {length} positions: give max_new_tokens=1 or more")
+    check_at_least(1, max_new_tokens=length)
     narrow = {"top_p": 1.0 if top_p is None else float(top_p), "top_k": top_k or 0}
     decoder = Dream(alg, steps, float(temperature), **narrow, alg_temp=float(alg_temp or 0.0), eps=eps)  # type: ignore[arg-type]
     denoiser = _denoiser(model, mask_token_id, DREAM_MASK, shifted=True)
     history: list[Tensor] | None = [] if output_history else None
     sequences = _decoded(decoder, denoiser, inputs, attention_mask, length, seed, history=history)
     return DiffusionOutput(sequences, history) if return_dict_in_generate else sequences
-
-
-@cache
-def _say_top_k() -> None:
-    log.warning(
-        "top_k is not given, so all tokens are candidates; transformers hands Dream's own function top_k=50 unasked: "
-        "give top_k=50 for the same candidates, or top_k=0 to say that you want all"
-    )
 
 
 def _decoded(
@@ -133,8 +125,11 @@ def _decoded(
     adapt: Adapter | None = None,
     history: list[Tensor] | None = None,
 ) -> Tensor:
-    """Prompts and answers, padding as it was given; `history` gets the same after each step."""
-    rows = _unpadded(prompt, attention_mask)
+    """Return prompts and answers with the padding as it was given; append the same after each step to `history`."""
+    if prompt.ndim != 2:
+        raise UnmaskError(f"prompt must be token ids of shape (row, position), got shape {tuple(prompt.shape)}")
+    seen = None if attention_mask is None else attention_mask[:, : prompt.shape[1]].tolist()
+    rows = without_padding(prompt.tolist(), seen, left_only=True)
     canvas = Canvas.blank(rows, length, denoiser.mask_id, infill=True, device=denoiser.device, dtype=denoiser.dtype)
     given = torch.arange(canvas.width, device=denoiser.device) < canvas.pad[:, None]
     prompt = prompt.to(denoiser.device)
@@ -156,31 +151,18 @@ def _decoded(
 
 
 def _denoiser(model: Model | Callable[..., Any], mask_id: int | None, published: int, shifted: bool) -> Denoiser:
-    """A model's own; of a module, whose mask is the published model's unless given, one that is made here."""
+    """Return a model's denoiser, or wrap a module, whose mask is the published model's unless given."""
     if not isinstance(model, Model):
         return LoadedModule(model, published if mask_id is None else mask_id, UNKNOWN, shifted)
     if mask_id not in (None, model.denoiser.mask_id):
-        raise UnmaskError(
-            f"mask_id={mask_id} is not the mask of {model.name}: leave it out, or give {model.denoiser.mask_id}"
-        )
+        raise UnmaskError(f"mask_id must be {model.denoiser.mask_id} for {model.name}, got {mask_id}")
     return model.denoiser
 
 
 def _ends(model: Model | Callable[..., Any]) -> tuple[Sequence[int], Sequence[int]]:
-    """End-of-text alone, which `logits_eos_inf` forbids; and all ends, which `confidence_eos_eot_inf` puts last."""
+    """Return end-of-text alone, which `logits_eos_inf` forbids, and all ends, which `confidence_eos_eot_inf` delays."""
     if not isinstance(model, Model):
         return [EOS], [EOS, EOT]
     ends = sorted(model.eos)
     text = [end for end in ends if len(ends) > 1 and model.text.decode([end]) == END_OF_TEXT]
     return text or ends, ends
-
-
-def _unpadded(prompt: Tensor, attention_mask: Tensor | None) -> list[list[int]]:
-    if prompt.ndim != 2:
-        raise UnmaskError(f"prompt has shape {tuple(prompt.shape)}: give token ids of shape (row, position)")
-    if attention_mask is None:
-        return prompt.tolist()
-    seen = attention_mask[:, : prompt.shape[1]].bool()
-    if seen.shape != prompt.shape or bool((seen[:, :-1] & ~seen[:, 1:]).any()) or not bool(seen[:, -1].all()):
-        raise UnmaskError("attention_mask must have the prompt's shape, with zeros for padding on the left only")
-    return [row[kept].tolist() for row, kept in zip(prompt, seen, strict=True)]

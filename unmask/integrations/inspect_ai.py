@@ -1,43 +1,47 @@
-"""A model of inspect_ai: samples that are generated at the same time are decoded together. inspect_ai: `unmask/NAME` among its models, by an entry point.
+"""inspect_ai: `unmask/NAME` among its models, by an entry point. Samples of the same time are decoded together.
 
     inspect eval countdown.py --model unmask/tiny -M decoder=search -M length=64
 
-Inspect imports this file whenever it looks for models: what needs torch is imported when one is made."""
+Inspect imports this file whenever it looks for models, so what needs torch is imported when a model is made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.model import (
-    ChatCompletionChoice,
-    ChatMessage,
-    ChatMessageAssistant,
-    GenerateConfig,
-    ModelAPI,
-    ModelOutput,
-    ModelUsage,
-)
-from inspect_ai.solver._task_state import sample_state
-from inspect_ai.tool import ToolChoice, ToolInfo
-
-from unmask.core import reseed
 from unmask.errors import UnmaskError
-from unmask.integrations.arguments import HarnessSettings, read_settings, read_wanted
-from unmask.runs.settings import heated
-from unmask.serve.engine import AsyncEngine
-from unmask.serve.request import Completed, RequestLimits
 
-# Settings that say what text is wanted. All others are about connections, tools and logs, and are inspect's own.
+try:
+    from inspect_ai._util.error import PrerequisiteError
+    from inspect_ai.model import (
+        ChatCompletionChoice,
+        ChatMessage,
+        ChatMessageAssistant,
+        GenerateConfig,
+        ModelAPI,
+        ModelOutput,
+        ModelUsage,
+        modelapi,
+    )
+    from inspect_ai.solver._task_state import sample_state
+    from inspect_ai.tool import ToolChoice, ToolInfo
+except ModuleNotFoundError as error:
+    raise UnmaskError(f"inspect_ai needs {error.name}: pip install 'unmask[inspect]'") from None
+
+if TYPE_CHECKING:
+    from unmask.integrations.arguments import HarnessSettings
+    from unmask.serve.engine import AsyncEngine
+    from unmask.serve.request import Completed
+
+# Settings that decide which text is wanted. All others are about connections, tools and logs, and are inspect's own.
 SHAPING = ("top_p", "top_k", "frequency_penalty", "presence_penalty", "logit_bias", "num_choices", "best_of")
 SHAPING += ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities", "extra_body")
-MANY = 2**31  # of what a server limits, and an evaluation does not
+UNLIMITED = 2**31  # for what a server limits and an evaluation does not
 
 
 class UnmaskAPI(ModelAPI):
-    """Arguments are named as in `unmask eval`: decoder, length, seed, cache, dtype, … Epoch i has sample i's seed."""
+    """A model whose arguments are named as in `unmask eval`: decoder, length, … Epoch i has the seed of sample i."""
 
     def __init__(
         self,
@@ -52,7 +56,7 @@ class UnmaskAPI(ModelAPI):
             self.settings = _settings(model_name, arguments)
             self.model = self.settings.load()
         except UnmaskError as error:
-            raise PrerequisiteError(f"unmask: {error}") from None  # which inspect shows without a traceback
+            raise PrerequisiteError(f"unmask: {error}") from None  # inspect shows it without a traceback
         self.engine: AsyncEngine | None = None
 
     def max_connections(self) -> int:
@@ -63,7 +67,7 @@ class UnmaskAPI(ModelAPI):
     ) -> ModelOutput:
         del tool_choice
         if tools:
-            raise UnmaskError(f"a diffusion model calls no tools: leave out {tools[0].name!r}")
+            raise UnmaskError(f"tools are not supported: leave out {tools[0].name!r}")
         messages, options = [_plain(message) for message in input], self._options(config)
         engine = self._engine()
         completed = await engine.submit(engine.request(messages, **options)).answer()
@@ -75,22 +79,25 @@ class UnmaskAPI(ModelAPI):
             self.engine = None
 
     def _engine(self) -> AsyncEngine:
+        from unmask.serve.engine import AsyncEngine
+        from unmask.serve.request import RequestLimits
+
         if self.engine is None:
             size = self.settings.batch
-            limits = RequestLimits(MANY, size, max(size, 64), MANY, MANY, max_seconds=float(MANY))
+            limits = RequestLimits(UNLIMITED, size, max(size, 64), UNLIMITED, UNLIMITED, max_seconds=float(UNLIMITED))
             self.engine = AsyncEngine(self.model, limits)
         return self.engine
 
     def _options(self, config: GenerateConfig) -> dict[str, Any]:
-        """The decoding of a request, as keyword arguments."""
+        """Return the decoding of a request as keyword arguments."""
+        from unmask.integrations.arguments import read_wanted
+
         asked = {name: value for name in SHAPING if (value := getattr(config, name, None)) is not None}
         asked |= {"max_tokens": config.max_tokens, "until": config.stop_seqs}
-        wanted = read_wanted(asked, self.settings.length, self.model.default_length)
-        decoding, state = self.settings.decoding, sample_state()
-        chosen = decoding.decoder if config.temperature is None else heated(decoding.decoder, config.temperature)
-        seed = decoding.seed if config.seed is None else config.seed
-        changes = {"decoder": chosen, "length": wanted.length, "stop": [*decoding.stop, *wanted.stop]}
-        return vars(decoding) | changes | {"seed": reseed(seed, state.epoch - 1 if state else 0)}
+        wanted, state = read_wanted(asked, self.settings.length, self.model.default_length), sample_state()
+        sample = state.epoch - 1 if state else 0
+        wanted = wanted._replace(temperature=config.temperature, seed=config.seed, sample=sample)
+        return {**vars(self.settings.decoding_of(wanted))}
 
     def _output(self, completed: Completed) -> ModelOutput:
         output = completed.output
@@ -100,11 +107,7 @@ class UnmaskAPI(ModelAPI):
             output_tokens=len(completed.ids),
             total_tokens=completed.prompt_tokens + len(completed.ids),
         )
-        cost = {
-            name: value
-            for name, value in asdict(output.cost).items()
-            if name in ("forward_passes", "computed", "positions")
-        }
+        cost = {name: getattr(output.cost, name) for name in ("forward_passes", "computed", "positions")}
         stop = "stop" if completed.finish == "stop" else "max_tokens"
         return ModelOutput(
             model=self.model_name,
@@ -115,6 +118,9 @@ class UnmaskAPI(ModelAPI):
 
 
 def _settings(name: str, arguments: Mapping[str, Any]) -> HarnessSettings:
+    """Read the model's arguments; those for scoring texts are refused, which inspect_ai does not ask for."""
+    from unmask.integrations.arguments import read_settings
+
     for unused in ("scorer", "block"):
         if unused in arguments:
             raise UnmaskError(f"{unused} is for scoring texts, which inspect_ai does not ask for: leave it out")
@@ -122,27 +128,22 @@ def _settings(name: str, arguments: Mapping[str, Any]) -> HarnessSettings:
 
 
 def _whole(value: Any) -> Any:
-    """Inspect's command line splits a value at its commas."""
+    """Join a value that inspect's command line has split at its commas."""
     return ",".join(value) if isinstance(value, list) and all(isinstance(part, str) for part in value) else value
 
 
 def _plain(message: ChatMessage) -> dict[str, str]:
+    """Return a message as a role and a text."""
     if message.role == "tool":
-        raise UnmaskError("a diffusion model reads no tool messages: leave out the tools")
+        raise UnmaskError("tool messages are not supported: leave out the tools")
     parts: Sequence[Any] = [] if isinstance(message.content, str) else message.content
     for part in parts:
         if part.type != "text":
-            raise UnmaskError(f"a prompt is text: this model reads no {part.type}")
+            raise UnmaskError(f"a prompt must be text, got {part.type}")
     return {"role": message.role, "content": message.text}
 
 
-try:
-    from inspect_ai.model import modelapi
-except ModuleNotFoundError as error:
-    raise UnmaskError(f"inspect_ai needs {error.name}: pip install 'unmask[inspect]'") from None
-
-
 @modelapi("unmask")
-def provider() -> Any:
-
+def provider() -> type[ModelAPI]:
+    """Return the class of the models named `unmask/…`."""
     return UnmaskAPI

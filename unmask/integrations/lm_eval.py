@@ -11,19 +11,18 @@ import sys
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
 
-from unmask.core import reseed
 from unmask.errors import UnmaskError
 from unmask.integrations.arguments import Wanted, check_whole, read_arguments, read_settings, read_wanted
 from unmask.policies.scoring import Duel
 from unmask.runs.generation import Generation
-from unmask.runs.prompts import EncodedPrompt
+from unmask.runs.record import COUNTS
 from unmask.runs.scoring import Pair, Scored, Scoring
-from unmask.runs.settings import heated
+from unmask.runs.settings import check_integer
+from unmask.runs.text import EncodedPrompt
 
 try:
     import lm_eval.models  # noqa: F401  before anything is registered: its own names would be missing
@@ -39,8 +38,8 @@ except ModuleNotFoundError as error:
         sys.exit(2)
     raise UnmaskError(MISSING) from None
 
-STAMP = "unmask"  # the key under which a response cache says whose responses it holds
-# Where the harness looks at what it was given.
+STAMP = "unmask"  # the key of a response cache under which the settings of its model are stored
+# Modules in which the harness checks its input.
 REFUSES = ("lm_eval.api.registry", "lm_eval.config.evaluate_config", "lm_eval.evaluator")
 Item = TypeVar("Item")
 
@@ -58,23 +57,23 @@ class UnmaskLM(LM):
         max_batch_size: int | None = None,
         **settings: Any,
     ):
-        """`pretrained` is a name, folder or hub id, `max_length` the longest window in positions.
+        """Load `pretrained`, a name, folder or hub id; `max_length` is the longest window in positions.
 
-        All else is named as in `unmask eval`: decoder, length, seed, cache, scorer, dtype, … A GPU that the harness asks
-        for by itself is used where there is one.
+        All else is named as in `unmask eval`: decoder, length, seed, cache, scorer, dtype, … A GPU that the harness
+        asks for by default is used if there is one.
         """
         super().__init__()
         check_whole(settings)
-        del max_batch_size  # of a search for the batch size, which is not needed here
+        del max_batch_size  # for a search for the batch size, which is not needed here
         if device is not None:
             settings["device"] = device if torch.cuda.is_available() or not device.startswith("cuda") else "cpu"
-        if str(batch_size).isdecimal() and int(batch_size or 1) > 1:  # 1 is what the harness says when nobody does
+        if str(batch_size).isdecimal() and int(batch_size or 1) > 1:  # 1 is the default of the harness
             settings.setdefault("batch", int(batch_size or 1))
         self.settings = read_settings(pretrained, settings)
         self.model = self.settings.load()
         self._device = self.model.denoiser.device
-        if max_length is not None and (not isinstance(max_length, int) or max_length < 2):
-            raise UnmaskError(f"max_length={max_length!r} does not work: give a whole number of positions, 2 or more")
+        if max_length is not None:
+            check_integer(2, max_length=max_length)
         self.max_length = min(max_length or self.model.denoiser.context, self.model.denoiser.context)
         self.scoring = Scoring(self.model, self.settings.scorer, self.settings.block, self.settings.decoding.seed)
         self.cost: Counter[str] = Counter()
@@ -85,7 +84,7 @@ class UnmaskLM(LM):
 
     @classmethod
     def create_from_arg_obj(cls, arg_dict: dict[str, Any], additional_config: dict[str, Any] | None = None) -> UnmaskLM:
-        """What the caller named goes before what the harness adds."""
+        """Make a model; arguments of the caller take precedence over those that the harness adds."""
         more = {key: value for key, value in (additional_config or {}).items() if value is not None}
         return cls(**{**more, **arg_dict})
 
@@ -103,11 +102,11 @@ class UnmaskLM(LM):
         return self.model.text.chat(chat_history)
 
     def get_model_info(self) -> dict[str, Any]:
-        """What a result has to say of its model, at the end of a run."""
+        """Return what a result says about its model, at the end of a run."""
         return {"unmask": self.settings.record() | {"cost": dict(self.cost)}}
 
     def set_cache_hook(self, cache_hook: CacheHook) -> None:
-        """A response cache is known by its requests alone: that of another model or decoder is refused."""
+        """Refuse the response cache of a different model or decoder; its keys are the requests alone."""
         super().set_cache_hook(cache_hook)
         if cache_hook.dbdict is None:
             return
@@ -115,7 +114,7 @@ class UnmaskLM(LM):
         before = cache_hook.dbdict.get(STAMP, None if len(cache_hook.dbdict) else record)
         if before != record:
             other = [key for key, value in record.items() if not before or before.get(key) != value]
-            raise UnmaskError(f"the response cache holds answers under another {other[0]}: give --use_cache a new path")
+            raise UnmaskError(f"the response cache has answers for a different {other[0]}: give --use_cache a new path")
         cache_hook.dbdict[STAMP] = record
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
@@ -128,7 +127,7 @@ class UnmaskLM(LM):
             seen[id(request)] += 1  # a request that is repeated is answered by independent samples
         with tqdm(total=len(requests), desc="unmask: generate", disable=disable_tqdm) as bar:
             for wanted, numbers in groups.items():
-                generation = self._generation(wanted)
+                generation = Generation(self.model, self.settings.decoding_of(wanted))
                 for some in self._batches(numbers):
                     prompts = [self._prompt(requests[number].args[0], wanted.length) for number in some]
                     for number, output in zip(some, generation.outputs(prompts), strict=True):
@@ -162,16 +161,10 @@ class UnmaskLM(LM):
                 self.cache_hook.add_partial("loglikelihood_rolling", requests[owner].args, answers[owner])
         return answers
 
-    def _generation(self, wanted: Wanted) -> Generation:
-        decoding = self.settings.decoding
-        chosen = decoding.decoder if wanted.temperature is None else heated(decoding.decoder, wanted.temperature)
-        seed, stop = reseed(decoding.seed, wanted.sample), (*decoding.stop, *wanted.stop)
-        return Generation(self.model, replace(decoding, decoder=chosen, length=wanted.length, seed=seed, stop=stop))
-
     def _scores(
         self, pairs: Sequence[Pair], disable_tqdm: bool, greedy: bool = False
     ) -> Iterator[tuple[int, Scored, bool]]:
-        """In order of length, so that little is padded: the number of a pair, its score, whether decoding writes it."""
+        """Yield the number of each pair, its score, and if decoding writes it; in order of length, to pad little."""
         order = sorted(range(len(pairs)), key=lambda number: len(pairs[number][0].ids) + len(pairs[number][1].ids))
         with tqdm(total=len(pairs), desc="unmask: score", disable=disable_tqdm) as bar:
             for some in self._batches(order):
@@ -181,8 +174,8 @@ class UnmaskLM(LM):
                     self._count(scored)
                 exact = [bool(scored.greedy) for scored in scores]
                 if greedy and not isinstance(self.settings.scorer, Duel):
-                    exact, rows = self.scoring.greedy(part)
-                    self.cost["forward_passes"] += rows
+                    exact, passes = self.scoring.greedy(part)
+                    self.cost["forward_passes"] += passes
                 yield from zip(some, scores, exact, strict=True)
                 bar.update(len(some))
 
@@ -191,7 +184,7 @@ class UnmaskLM(LM):
         return EncodedPrompt(context, ids, (context,))
 
     def _pair(self, context: str, text: str) -> Pair:
-        """Encoded together and cut where the context ends; blanks at its end belong to the text."""
+        """Encode both together and cut where the context ends; blanks at its end belong to the text."""
         blanks = len(context) - len(context.rstrip())
         context, text = context[: len(context) - blanks], context[len(context) - blanks :] + text
         before, whole = self.model.text.encode(context), self.model.text.encode(context + text)
@@ -202,7 +195,7 @@ class UnmaskLM(LM):
         return EncodedPrompt(context, self._fitting(tuple(before), len(after)), ()), EncodedPrompt(text, after, ())
 
     def _windows(self, ids: tuple[int, ...]) -> Iterator[Pair]:
-        """Every token once: the first window whole, later ones after as many tokens as they have."""
+        """Yield every token once: the first window whole, later ones after as many tokens as they have."""
         half = max(1, self.max_length // 2)
         starts = [0, *range(self.max_length, len(ids), half)] if ids else []
         for start in starts:
@@ -211,12 +204,10 @@ class UnmaskLM(LM):
             yield EncodedPrompt("", before, ()), EncodedPrompt("", after, ())
 
     def _fitting(self, ids: tuple[int, ...], length: int) -> tuple[int, ...]:
-        """The end of a prompt that is too long, as in other models of the harness; the results say how often."""
+        """Return the end of a prompt that is too long, as other models of the harness do; the results count them."""
         room = self.max_length - length
         if room < 1:
-            raise UnmaskError(
-                f"an answer of {length} tokens leaves no room for its prompt: the model takes {self.max_length}"
-            )
+            raise UnmaskError(f"length must be less than the {self.max_length} positions of the model, got {length}")
         if len(ids) <= room:
             return ids
         self.cost["cut_prompts"] += 1
@@ -227,14 +218,14 @@ class UnmaskLM(LM):
         return (numbers[start : start + size] for start in range(0, len(numbers), size))
 
     def _count(self, cost: Any) -> None:
-        self.cost.update(requests=1, rows=cost.rows, distinct=cost.distinct, positions=cost.positions)
+        self.cost.update(requests=1, **{name: getattr(cost, name) for name in COUNTS})
 
 
 register_model("unmask")(UnmaskLM)
 
 
 def main(arguments: Iterable[str]) -> None:
-    """The harness's own command line."""
+    """Run the harness's own command line."""
     sys.argv = ["lm-eval", *arguments]
     try:
         cli_evaluate()
@@ -242,7 +233,7 @@ def main(arguments: Iterable[str]) -> None:
         *_, (frame, _) = traceback.walk_tb(error.__traceback__)
         if frame.f_globals["__name__"] not in REFUSES:
             raise
-        raise UnmaskError(f"lm-evaluation-harness says: {error}") from None
+        raise UnmaskError(f"lm-evaluation-harness: {error}") from None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Hugging Face's `generate`: a decoder of this package as its `custom_generate`, for classes that have `generate`.
+"""A decoder of this package as the `custom_generate` of Hugging Face's `generate`, for classes that have `generate`.
 
     model.generate(ids, custom_generate=custom_generate("search", mask_id=126336), max_new_tokens=64)
 
@@ -19,10 +19,11 @@ from unmask.core.shapes import Int
 from unmask.errors import UnmaskError
 from unmask.models.checkpoints.tokenizer import Numbers
 from unmask.models.hf import wrap
-from unmask.runs.settings import DECODER, DecodingOptions, heated
+from unmask.runs.settings import DECODER, DecodingOptions, with_temperature
+from unmask.runs.text import end_of_text, without_padding
 
 Generate = Callable[..., Any]
-# What `generate` makes of max_new_tokens, end-of-text and temperature, which are honoured here in another way.
+# Criteria that `generate` makes from max_new_tokens, end-of-text and temperature, which are honoured here otherwise.
 OWN = ("MaxLengthCriteria", "EosTokenCriteria", "TemperatureLogitsWarper")
 
 
@@ -33,7 +34,7 @@ def custom_generate(
     shifted: bool = False,
     **options: Unpack[DecodingOptions],
 ) -> Generate:
-    """A callable for `model.generate(…, custom_generate=…)`.
+    """Return a callable for `model.generate(…, custom_generate=…)`.
 
     `mask_id` and `shifted` are those of `unmask.wrap`; the options are those of `unmask.generate`, without `length`,
     which is `max_new_tokens`, and `stop`. Beams, samples and processors of logits are refused: a decoder has its own.
@@ -49,14 +50,19 @@ def custom_generate(
         logits_processor: Iterable[Any] = (),
         stopping_criteria: Iterable[Any] = (),
         generation_config: Any = None,
-        **prepared: Any,  # of which the attention mask alone is for models that do not write from left to right
+        **prepared: Any,  # only the attention mask applies to models that do not write from left to right
     ) -> Any:
         _refuse(generation_config, [*logits_processor, *stopping_criteria])
         heat = generation_config.temperature if generation_config.do_sample else None
         wrapped = wrap(model, Numbers(), mask_id, shifted=shifted, eos=_ends(generation_config))
-        prompts = _prompts(input_ids, prepared.get("attention_mask"))
+        mask = prepared.get("attention_mask")
+        prompts = without_padding(input_ids.tolist(), None if mask is None else mask.tolist(), left_only=True)
         length = generation_config.max_length - input_ids.shape[1]
-        decoding: Any = {**options, "decoder": chosen if heat is None else heated(chosen, heat), "length": length}
+        decoding: Any = {
+            **options,
+            "decoder": chosen if heat is None else with_temperature(chosen, heat),
+            "length": length,
+        }
         outputs = api.generate(wrapped, prompts, batch=len(prompts), **decoding)
         answers = [output.hypotheses[output.chosen].ids[-length:] for output in outputs]
         pad = generation_config.pad_token_id
@@ -68,6 +74,7 @@ def custom_generate(
 
 
 def _refuse(settings: Any, processors: Sequence[Any]) -> None:
+    """Refuse settings that a decoder of masks does not have."""
     for name in ("num_beams", "num_return_sequences"):
         if (getattr(settings, name, None) or 1) > 1:
             raise UnmaskError(f"{name} does not apply here: name a decoder that searches, such as 'ots(beams=4)'")
@@ -81,19 +88,10 @@ def _ends(settings: Any) -> list[int]:
     return [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
 
 
-def _prompts(ids: Tensor, attended: Tensor | None) -> list[list[int]]:
-    """Without the padding on their left."""
-    if attended is None:
-        return ids.tolist()
-    if not attended[:, -1].all():
-        raise UnmaskError("a prompt is padded on its right: use a tokenizer with padding_side='left'")
-    return [row[int((~here.bool()).sum()) :] for row, here in zip(ids.tolist(), attended, strict=True)]
-
-
 def _padded(answer: Sequence[int], ends: frozenset[int], pad: int | None) -> list[int]:
-    """What follows the first end-of-text is padding, as elsewhere in `generate`."""
-    end = next((place for place, token in enumerate(answer) if token in ends), len(answer))
-    return [*answer[: end + 1], *[answer[place] if pad is None else pad for place in range(end + 1, len(answer))]]
+    """Pad what follows the first end-of-text, as other classes of `generate` do."""
+    end = end_of_text(answer, ends) + 1
+    return list(answer) if pad is None else [*answer[:end], *[pad] * (len(answer) - end)]
 
 
 def _result(sequences: Tensor) -> Any:

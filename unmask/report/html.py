@@ -21,8 +21,8 @@ from markupsafe import Markup
 from unmask.report.gather import Group, natural, visible
 from unmask.report.plots import describe, draw
 from unmask.report.tables import BEST, SECOND, ordered_labels
+from unmask.runs.files import strict_json
 from unmask.runs.record import Cell, Record
-from unmask.runs.trace import strict_json
 
 if TYPE_CHECKING:
     from unmask.report.run_report import RunReport

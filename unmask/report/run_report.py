@@ -21,10 +21,10 @@ from unmask.report.html import render_page
 from unmask.report.plots import Plot, draw, report_plots
 from unmask.report.tables import Pair, Table, choose_baseline, compare_with, report_tables
 from unmask.runs.grid import decoder_label, task_label
+from unmask.runs.progress import wilson
 from unmask.runs.record import Cell, Name, trace_file
 from unmask.runs.settings import Decoding, Placement
 from unmask.runs.store import Run, read_run
-from unmask.runs.summary import wilson
 
 CELL = ("decoder", "length", "seed")  # settings of a cell, not of a run
 SETTINGS = {name: value for name, value in Decoding().to_dict().items() if name not in CELL}

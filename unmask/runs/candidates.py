@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,51 +28,41 @@ from unmask.core.cache import distinct
 from unmask.core.decoder import resolve
 from unmask.core.shapes import Score, Tokens
 from unmask.decoders import LowConfidence, OrderTokenSearch
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_at_least
 from unmask.policies.likelihood import likelihood, score_blocks
 from unmask.runs.files import read_json_lines, write_whole
 from unmask.runs.generation import Generation
-from unmask.runs.output import answer_text
-from unmask.runs.prompts import EncodedPrompt, read_prompt
 from unmask.runs.record import finite
 from unmask.runs.settings import spec
+from unmask.runs.text import EncodedPrompt, answer_text, read_prompt
 from unmask.tasks import Problem, Task, task
 from unmask.tasks.grading import ready
 
 FORMAT, VERSION = "unmask-candidates", 1
 PATH = "path"
-LIKELIHOODS = ("block", "all-blocks", "future-masked")  # the paper's
+LIKELIHOODS = ("block", "all-blocks", "future-masked")  # likelihoods of the paper
 SCORES = (*LIKELIHOODS, PATH)
 BATCH = 64  # problems searched together; results do not depend on it
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One of the K² a problem has at each search."""
+    """One of the K² candidates that a problem has at each search."""
 
     problem: str
     step: int
     block: int
-    parent: int  # among the problem's rows
+    parent: int  # index among the problem's rows
     draw: int
-    kept: bool  # by the search itself
-    scores: dict[str, float | None]  # total by likelihood; null where it is not finite
-    text: str  # of its completion
-    right: bool  # whether that completion is
-    finished: bool | None  # whether low-confidence makes it right from here; null unless `finish`
+    kept: bool  # the search itself kept it
+    scores: dict[str, float | None]  # total by likelihood; null if it is not finite
+    text: str  # text of its completion
+    right: bool  # its completion is right
+    finished: bool | None  # low-confidence makes it right from here; null unless `finish`
 
 
 BlockScores = dict[str, Tensor]  # by likelihood, (row, block)
-
-
-class ScoredBranch(NamedTuple):
-    """One search of a batch of problems; each list has an entry per candidate."""
-
-    step: Step
-    branch: Branch
-    totals: list[dict[str, float | None]]
-    texts: list[str]
-    finished: list[str] | None  # texts of the candidates at their end; None unless `finish`
+Totals = list[dict[str, float | None]]  # for each candidate, by likelihood
 
 
 @dataclass(frozen=True)
@@ -90,35 +80,34 @@ class Study:
 
     @property
     def decoder(self) -> OrderTokenSearch:
+        """The search with every default written out."""
         model, length = self.generation.model, self.generation.decoding.length
         search = resolve(self.generation.decoding.decoder, model.denoiser.block_size, length)
         assert isinstance(search, OrderTokenSearch)
         return search
 
     def header(self) -> dict[str, Any]:
-        decoding = self.generation.decoding
-        names = {"model": self.generation.model.name, "task": task.spec(self.task), "task_version": self.task.version}
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            **names,
-            **decoding.record(decoding.length, self.generation.model),
-        }
+        """Return the first line of the file of candidates."""
+        model, decoding = self.generation.model, self.generation.decoding
+        names = {"model": model.name, "task": task.spec(self.task), "task_version": self.task.version}
+        return {"format": FORMAT, "version": VERSION, **names, **decoding.record(decoding.length, model)}
 
     def candidates(self, problems: Sequence[Problem], batch: int = BATCH) -> Iterator[Candidate]:
-        """By batch, then search, then problem, then parent and draw."""
-        if batch < 1:
-            raise UnmaskError(f"batch={batch} does not work: choose 1 or more")
+        """Yield candidates by batch, then search, then problem, then parent and draw."""
+        check_at_least(1, batch=batch)
         ready(self.task)
         model, length = self.generation.model, self.generation.decoding.length
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             for start in range(0, len(problems), batch):
                 part = problems[start : start + batch]
                 prompts = [read_prompt(model, self.task.messages(problem), length) for problem in part]
-                for search in self._searches(prompts):
-                    yield from self._graded(search, part, pool)
+                for step, branch, *columns in self._searches(prompts):
+                    yield from self._graded(step, branch, columns, part, pool)
 
-    def _searches(self, prompts: Sequence[EncodedPrompt]) -> Iterator[ScoredBranch]:
+    def _searches(
+        self, prompts: Sequence[EncodedPrompt]
+    ) -> Iterator[tuple[Step, Branch, Totals, list[str], list[str]]]:
+        """Yield each search of a batch: for every candidate its totals, its text and its finished text, if wanted."""
         decoding, model = self.generation.decoding, self.generation.model
         canvas, search = self.generation.canvas(prompts), self.decoder
         session = Session(search, model.denoiser, canvas, decoding.seed, decoding.adapter(model))
@@ -135,20 +124,21 @@ class Study:
                 scores = _scored(rows, branch, scores, step)
                 totals = _totals(scores, branch.canvas.sum_logp(rows.slots))
                 tokens = _finish(session.model, branch.canvas, schedule, frame.step) if self.finish else None
-            finished = None if tokens is None else self._texts(tokens, branch.canvas, prompts)
-            yield ScoredBranch(step, branch, totals, self._texts(branch.completion, branch.canvas, prompts), finished)
+            finished = [] if tokens is None else self._texts(tokens, branch.canvas, prompts)
+            yield step, branch, totals, self._texts(branch.completion, branch.canvas, prompts), finished
             scores = {name: blocks[branch.survivors] for name, blocks in scores.items()}
 
     def _graded(
-        self, search: ScoredBranch, problems: Sequence[Problem], pool: ThreadPoolExecutor
+        self, step: Step, branch: Branch, columns: Sequence[Any], problems: Sequence[Problem], pool: ThreadPoolExecutor
     ) -> Iterator[Candidate]:
-        step, branch, totals, texts, finished = search
+        """Yield the candidates of a search with their grades."""
+        totals, texts, finished = columns
         owners = [problems[number] for number in branch.canvas.problem.tolist()]
         right = self._right(owners, texts, pool)
-        ended = [None] * len(owners) if finished is None else self._right(owners, finished, pool)
+        ended = self._right(owners, finished, pool) if self.finish else [None] * len(owners)
         parents = (branch.parent % self.decoder.beams).tolist()
-        columns = (parents, branch.draw.tolist(), branch.kept.tolist(), totals, texts, right, ended)
-        for problem, *values in zip(owners, *columns, strict=True):
+        per_candidate = (parents, branch.draw.tolist(), branch.kept.tolist(), totals, texts, right, ended)
+        for problem, *values in zip(owners, *per_candidate, strict=True):
             yield Candidate(problem.id, step.number, step.block, *values)
 
     def _texts(self, tokens: Tokens, canvas: Canvas, prompts: Sequence[EncodedPrompt]) -> list[str]:
@@ -157,7 +147,7 @@ class Study:
         return [answer_text(model, prompts[number], ids[pad:], stop) for ids, pad, number in rows]
 
     def _right(self, problems: Sequence[Problem], texts: Sequence[str], pool: ThreadPoolExecutor) -> list[bool]:
-        """Equal texts of one problem are graded once."""
+        """Grade the texts, equal ones of one problem once."""
         keys = [(problem.id, text) for problem, text in zip(problems, texts, strict=True)]
         known = dict(zip(keys, problems, strict=True))
         grades = pool.map(lambda key: self.task.grade(known[key], key[1]).right, known)
@@ -166,7 +156,7 @@ class Study:
 
 
 def _scored(rows: Rows, branch: Branch, scores: BlockScores, step: Step) -> BlockScores:
-    """The decoder's own scoring of its candidates, under every likelihood."""
+    """Score candidates as the decoder does, under every likelihood."""
     full = replace(rows, canvas=replace(branch.canvas, tokens=branch.completion))
     return {
         name: score_blocks(rows.with_scores(blocks[branch.parent]), [full], likelihood.make(name), step)
@@ -174,13 +164,13 @@ def _scored(rows: Rows, branch: Branch, scores: BlockScores, step: Step) -> Bloc
     }
 
 
-def _totals(scores: BlockScores, path: Score) -> list[dict[str, float | None]]:
+def _totals(scores: BlockScores, path: Score) -> Totals:
     columns = {name: blocks.sum(1).tolist() for name, blocks in scores.items()} | {PATH: path.tolist()}
     return [dict(zip(columns, map(finite, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _finish(model: Denoiser, canvas: Canvas, schedule: Schedule, step: int) -> Tokens:
-    """Each candidate with its masks written by low-confidence in the steps that are left; equal ones once."""
+    """Have low-confidence write the masks of each candidate in the steps that are left; equal ones once."""
     left = canvas.slots.shape[1]
     if not left:
         return canvas.tokens
@@ -191,7 +181,7 @@ def _finish(model: Denoiser, canvas: Canvas, schedule: Schedule, step: int) -> T
 
 
 def write_candidates(path: str | os.PathLike[str], header: dict[str, Any], candidates: Iterable[Candidate]) -> None:
-    """The file appears when all of them are there."""
+    """Write a file that appears when all candidates are there."""
     lines = [json.dumps(header, ensure_ascii=False)]
     lines += [json.dumps(asdict(candidate), ensure_ascii=False, allow_nan=False) for candidate in candidates]
     try:
@@ -201,7 +191,7 @@ def write_candidates(path: str | os.PathLike[str], header: dict[str, Any], candi
 
 
 def read_candidates(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Candidate]]:
-    """The header and every candidate of a file that `write_candidates` wrote."""
+    """Return the header and every candidate of a file that `write_candidates` wrote."""
     header, *lines = read_json_lines(path, FORMAT, VERSION)
     try:
         return header, [Candidate(**line) for line in lines]

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all. A folder that one process at a time writes, and no other program's files are in."""
+"""Files that appear whole or not at all, JSON for files and browsers, and folders that one process at a time writes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import math
 import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -15,9 +16,9 @@ from unmask.errors import UnmaskError
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """The file appears whole or not at all, and is on the disk when this returns.
+    """Write a file that appears whole or not at all, and is on the disk when this returns.
 
-    What is not a plain file (a pipe, `/dev/stdout`) is written to as it is; a link is followed.
+    Pipes and devices such as `/dev/stdout` are written to directly; a link is followed.
     """
     data = content if isinstance(content, bytes) else content.encode()
     if path.exists() and not path.is_file():
@@ -36,7 +37,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_all(file: int, data: bytes) -> None:
-    """On the disk when this returns."""
+    """Write bytes to an open file. They are on the disk when this returns."""
     rest = memoryview(data)
     while rest:  # the system may write less than it was given
         rest = rest[os.write(file, rest) :]
@@ -44,7 +45,7 @@ def write_all(file: int, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes the names of new files last."""
+    """Put the names of new files in a folder on the disk."""
     file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(file)
@@ -52,8 +53,26 @@ def sync_folder(folder: Path) -> None:
         os.close(file)
 
 
+def strict_json(value: Any) -> str:
+    """Return JSON that browsers read: null for an infinity, a question mark for half a surrogate pair."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(finite_values(value), separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
+
+
+def finite_values(value: Any) -> Any:
+    """Return a value with None for every number in it that is not finite."""
+    if isinstance(value, dict):
+        return {key: finite_values(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite_values(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def read_json_lines(path: str | os.PathLike[str], form: str, version: int) -> list[Any]:
-    """All lines of a file whose first line names this format and version."""
+    """Read all lines of a file whose first line names this format and version."""
     if Path(path).is_dir():
         inside = next(iter(sorted(Path(path).glob("traces/*.jsonl"))), None)
         raise UnmaskError(f"{str(path)!r} is a folder: name a file in it" + (f", such as {inside}" if inside else ""))
@@ -69,14 +88,14 @@ def read_json_lines(path: str | os.PathLike[str], form: str, version: int) -> li
     if not isinstance(lines[0], dict) or lines[0].get("format") != form:
         raise UnmaskError(f"{str(path)!r} is not an {form} file: its first line does not name that format")
     if lines[0].get("version") != version:
-        raise UnmaskError(f"{str(path)!r} has version {lines[0].get('version')}: this unmask reads {version}")
+        raise UnmaskError(f"{str(path)!r} must have version {version}, got {lines[0].get('version')}")
     if None in lines:
         raise UnmaskError(f"{str(path)!r} is cut off or damaged at line {lines.index(None) + 1}: make it again")
     return lines
 
 
 def _parse(line: str) -> Any:
-    """None for a line that is not JSON."""
+    """Return the value of a line, or None if it is not JSON."""
     try:
         return json.loads(line)
     except ValueError:
@@ -84,7 +103,7 @@ def _parse(line: str) -> Any:
 
 
 def check_writable(path: Path) -> None:
-    """Before the work, not after it."""
+    """Refuse a path that nothing can be written to, before the work rather than after it."""
     if path.is_dir():
         raise UnmaskError(f"{str(path)!r} is a folder: name a file in it")
     if path.parent.is_file():
@@ -92,14 +111,14 @@ def check_writable(path: Path) -> None:
     if not path.parent.is_dir():
         raise UnmaskError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into: make it first")
     if not os.access(path.parent, os.W_OK):
-        raise UnmaskError(f"nothing can be written into {str(path.parent)!r}: choose another folder")
+        raise UnmaskError(f"nothing can be written into {str(path.parent)!r}: choose a different folder")
 
 
 LOCK = ".lock"
 
 
 def make_folder(folder: Path, marks: Collection[str], what: str) -> None:
-    """Make it, unless it holds one of these files; a folder of something else is refused."""
+    """Make a folder, or accept one that holds one of the files `marks`; a folder of something else is refused."""
     if folder.exists() and not folder.is_dir():
         raise UnmaskError(f"{str(folder)!r} is a file: a {what} needs a folder")
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,39 +129,52 @@ def make_folder(folder: Path, marks: Collection[str], what: str) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Another process that writes this folder is refused until the end."""
+    """Hold a folder's lock, so that other processes are refused."""
     with (folder / LOCK).open("a+b", buffering=0) as lock:
         _hold(lock.fileno(), folder)
         yield
 
 
 def _hold(lock: int, folder: Path) -> None:
+    """Lock a file and write the number of this process into it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
         who = f" (process {holder})" if holder else ""
-        raise UnmaskError(f"another process{who} is writing {str(folder)!r}: wait for it or choose another") from None
+        raise UnmaskError(
+            f"another process{who} is writing {str(folder)!r}: wait for it, or choose a different folder"
+        ) from None
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
-_REASONS = {
-    errno.ENOENT: "nothing can be made there: choose another folder",
+REASONS = {  # what a user can do about an error of the system
+    errno.ENOENT: "nothing can be made there: choose a different folder",
     errno.ENOSPC: "the disk is full: make room",
     errno.EDQUOT: "the disk quota is used up: make room",
     errno.EFBIG: "the file may not grow further: raise its limit",
-    errno.EROFS: "the file system is read-only: choose another folder",
-    errno.ENOTDIR: "a part of this path is a file: choose another folder",
-    errno.EACCES: "permission is missing: choose another folder",
-    errno.EPERM: "permission is missing: choose another folder",
+    errno.EROFS: "the file system is read-only: choose a different folder",
+    errno.ENOTDIR: "a part of this path is a file: choose a different folder",
+    errno.EACCES: "permission is missing: choose a different folder",
+    errno.EPERM: "permission is missing: choose a different folder",
 }
+
+
+@contextlib.contextmanager
+def refusing(folder: Path) -> Iterator[None]:
+    """Turn errors of the system while a run's folder is written into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise refusal(folder, error) from None
 
 
 def refusal(
     folder: Path, error: OSError, what: str = "run", kept: str = "every whole record there is kept"
 ) -> UnmaskError:
-    why = _REASONS.get(error.errno or 0, error.strerror)
+    """Return the sentence for an error of the system while a folder is written."""
+    why = REASONS.get(error.errno or 0, error.strerror)
     if not os.path.isdir(folder):  # a `Path` would raise where permission is missing
         return UnmaskError(f"the folder {str(folder)!r} of the {what} cannot be made ({why})")
     return UnmaskError(f"the {what} in {str(folder)!r} cannot be written ({why}); {kept}")

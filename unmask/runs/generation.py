@@ -1,28 +1,112 @@
-"""From prompts to outputs: build a canvas, decode it, cut the texts, choose a row of each problem. Answers to many prompts: a prompt that cannot be answered is named by its index, and need not stop the others."""
+"""From prompts to outputs: build a canvas, decode it, cut the texts and choose a hypothesis of each problem."""
 
 from __future__ import annotations
 
+import html
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
-from unmask.core import Canvas, Decoded, Denoiser, Frame, Watch, decode, stream
+import torch
+
+from unmask.core import Canvas, Cost, Decoded, Denoiser, Frame, Session, Watch, decode
 from unmask.core.decoder import resolve
-from unmask.errors import UnmaskError, nearest
+from unmask.core.text import check_prompt
+from unmask.errors import UnmaskError, check_known
 from unmask.models import Model
 from unmask.policies.choice import choose
 from unmask.policies.likelihood import blind_likelihood
-from unmask.runs.output import Hypothesis, Output, answer_text, filled_text, finish_reason, partial_text
-from unmask.runs.progress import Progress, telling
-from unmask.runs.prompts import EncodedPrompt, read_prompt
-from unmask.runs.settings import Decoding, check_cost
+from unmask.runs import text as texts
+from unmask.runs.progress import Progress, reporting
+from unmask.runs.record import COUNTS
+from unmask.runs.settings import Decoding, check_cost, check_integer
+from unmask.runs.text import EncodedPrompt, Finish
 from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 
 Key = Callable[[str], str]
-Around = Callable[[Denoiser], Denoiser]
+DenoiserWrapper = Callable[[Denoiser], Denoiser]
+Errors = Literal["raise", "return"]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 log = logging.getLogger("unmask")
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One of the final rows of a problem."""
+
+    text: str
+    score: float  # a search's total, or the sum of log p along a single path
+    ids: tuple[int, ...]  # the whole row, prompt included
+
+
+@dataclass(frozen=True)
+class Output:
+    """The result of decoding a prompt: the chosen text, all final hypotheses, and the cost."""
+
+    prompt: str
+    text: str  # the chosen text, cut at end-of-text and stop strings; after `fill`, with the given text around it
+    score: float  # score of the chosen hypothesis
+    hypotheses: tuple[Hypothesis, ...]  # all final beams or samples
+    chosen: int  # index of the chosen hypothesis
+    cost: Cost
+    settings: dict[str, Any]  # all that is needed to reproduce this
+    finish_reason: Finish = "length"  # `stop`: end-of-text or a stop string ended the text; else its masks did
+    trace: Trace | None = field(default=None, repr=False)  # if requested
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def decoder(self) -> str:
+        """The spec of the decoder, with every default written out."""
+        return self.settings["decoder"]
+
+    @property
+    def seed(self) -> int:
+        """The seed of all random draws."""
+        return self.settings["seed"]
+
+    @property
+    def distinct(self) -> int:
+        """The number of different texts among the hypotheses; beams of a search may have become equal."""
+        return len({row.text for row in self.hypotheses})
+
+    def json(self) -> dict[str, Any]:
+        """Return plain values without the trace, which has a file of its own."""
+        return {
+            "text": self.text,
+            "score": self.score,
+            "hypotheses": [{"text": row.text, "score": row.score} for row in self.hypotheses],
+            "chosen": self.chosen,
+            "distinct": self.distinct,
+            "finish_reason": self.finish_reason,
+            "cost": asdict(self.cost),
+            "prompt": self.prompt,
+            **self.settings,
+        }
+
+    def _repr_html_(self) -> str:
+        groups: dict[str, list[int]] = {}  # indices of the hypotheses by their text
+        for number, row in enumerate(self.hypotheses):
+            groups.setdefault(row.text, []).append(number)
+        rows = "".join(self._html_row(text, numbers) for text, numbers in groups.items())
+        cost = f"{self.cost.forward_passes} forward passes ({self.cost.computed} computed), {self.cost.seconds:.2f} s"
+        cost += f", seed {self.seed}; {self.distinct} of {len(self.hypotheses)} final texts are distinct"
+        return (
+            f"<p><code>{html.escape(self.decoder)}</code><br>{cost}</p>"
+            f"<table><tr><th></th><th>hypotheses</th><th>score</th><th style='text-align:left'>text</th></tr>"
+            f"{rows}</table>"
+        )
+
+    def _html_row(self, text: str, numbers: list[int]) -> str:
+        score = max(self.hypotheses[number].score for number in numbers)
+        return (
+            f"<tr><td>{'chosen' if self.chosen in numbers else ''}</td><td>{len(numbers)}</td><td>{score:.3f}</td>"
+            f"<td style='text-align:left'><pre>{html.escape(text)}</pre></td></tr>"
+        )
 
 
 @dataclass(frozen=True)
@@ -32,29 +116,59 @@ class Generation:
     model: Model
     decoding: Decoding
     infill: bool = False
-    key: Key = str  # rows with equal keys vote together
-    around: Around | None = None  # wraps the denoiser under the meter, as a server does that shares forwards
+    key: Key = str  # texts with equal keys vote together
+    # Wraps the denoiser under the meter, as a server does that shares forward passes; `decoding.adapter` wraps it over.
+    under_meter: DenoiserWrapper | None = None
 
     def __post_init__(self) -> None:
-        self.denoiser()  # a model without the chosen cache is refused before any work
+        self.decoding.denoiser(self.model)  # a cache that the model does not allow is refused before any work
         if self.model.denoiser.block_size and (name := blind_likelihood(self.decoding.decoder)):
-            say_once(
+            warn_once(
                 f"{self.model.name} is block-causal and sees no future: the likelihood {name} is future-masked there, "
                 "and says little of a candidate; choose likelihood=interleaved, or the decoder search"
             )
 
+    def read(self, prompt: Any, most: int | None = None) -> EncodedPrompt:
+        """Encode a prompt and refuse it if it cannot be decoded, or may need more than `most` forward passes."""
+        decoding, denoiser = self.decoding, self.model.denoiser
+        encoded = texts.read_prompt(self.model, prompt, decoding.length, self.infill)
+        check_prompt(encoded.ids, decoding.length, denoiser.mask_id, self.infill)
+        if most is not None:
+            masks, times = self._masks(encoded), 2 if decoding.guidance > 0 else 1
+            chosen = resolve(decoding.decoder, denoiser.block_size, masks)
+            check_cost(chosen, masks, most, times, positions=len(encoded.ids) + decoding.length)
+        return encoded
+
+    def try_read(self, prompt: Any, most: int | None = None) -> EncodedPrompt | UnmaskError:
+        """Return the encoded prompt, or the reason why it cannot be decoded."""
+        try:
+            return self.read(prompt, most)
+        except UnmaskError as error:
+            return error
+
     def denoiser(self) -> Denoiser:
+        """Return what the meter is put over, made anew for each batch: a cache keeps what it has seen."""
         denoiser = self.decoding.denoiser(self.model)
-        return self.around(denoiser) if self.around else denoiser
+        return self.under_meter(denoiser) if self.under_meter else denoiser
 
     def canvas(self, prompts: Sequence[EncodedPrompt]) -> Canvas:
+        """Return a canvas with one row per prompt, its answer masked."""
         denoiser, ids = self.model.denoiser, [prompt.ids for prompt in prompts]
         length, device, dtype = self.decoding.length, denoiser.device, denoiser.dtype
         return Canvas.blank(ids, length, denoiser.mask_id, infill=self.infill, device=device, dtype=dtype)
 
+    def session(
+        self, prompts: Sequence[EncodedPrompt], seed: int | Sequence[int] | None = None, listen: bool = False
+    ) -> Session:
+        """Return a session whose frames can be watched; all prompts need the same number of masks."""
+        seed = self.decoding.seed if seed is None else seed
+        adapt = self.decoding.adapter(self.model)
+        return Session(self.decoding.decoder, self.denoiser(), self.canvas(prompts), seed, adapt, listen)
+
     def outputs(
-        self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None, listen: bool = False
+        self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None
     ) -> list[Output]:
+        """Decode the prompts as one batch."""
         canvas = self.canvas(prompts)
         pads = canvas.pad.tolist()
         recorders = [Recorder(canvas.rows(canvas.problem[i : i + 1])) for i in range(len(prompts) if traced else 0)]
@@ -72,29 +186,26 @@ class Generation:
             self.decoding.seed,
             adapt=self.decoding.adapter(self.model),
             watch=see if traced or watch else None,
-            listen=traced or listen,
+            listen=traced,
         )
         return [
             self.output(prompt, result, recorders[i] if traced else None)
             for i, (prompt, result) in enumerate(zip(prompts, decoded, strict=True))
         ]
 
-    def frames(self, prompts: Sequence[EncodedPrompt]) -> Iterator[Frame]:
-        """Frames as they come; all prompts need the same number of masks."""
-        canvas = self.canvas(prompts)
-        denoiser, adapt = self.denoiser(), self.decoding.adapter(self.model)
-        return stream(self.decoding.decoder, denoiser, canvas, self.decoding.seed, adapt=adapt)
-
     def partial(self, prompt: EncodedPrompt, ids: Sequence[int]) -> str:
-        """An unfinished row as its reader should see it."""
-        return partial_text(self.model, ids if self.infill else ids[len(prompt.ids) :])
+        """Return the text of an unfinished row, with a sign for each mask."""
+        return texts.partial_text(self.model, ids if self.infill else ids[len(prompt.ids) :])
 
     def settings(self, prompt: EncodedPrompt) -> dict[str, Any]:
-        """All that is needed to reproduce an output, as plain values."""
-        masks = prompt.ids.count(self.model.denoiser.mask_id) + self.decoding.length
-        return {"model": self.model.name, **self.decoding.record(masks, self.model)}
+        """Return all that is needed to reproduce an output, as plain values."""
+        return {"model": self.model.name, **self.decoding.record(self._masks(prompt), self.model)}
+
+    def _masks(self, prompt: EncodedPrompt) -> int:
+        return prompt.ids.count(self.model.denoiser.mask_id) + self.decoding.length
 
     def trace_header(self, prompt: EncodedPrompt) -> dict[str, Any]:
+        """Return the first line of a trace."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -107,56 +218,33 @@ class Generation:
         }
 
     def output(self, prompt: EncodedPrompt, decoded: Decoded, recorder: Recorder | None = None) -> Output:
-        text_of = filled_text if self.infill else answer_text
+        """Cut the texts of the final rows and choose one of them."""
+        text_of = texts.filled_text if self.infill else texts.answer_text
         pad = int(decoded.canvas.pad[0])
         rows = [
             Hypothesis(text_of(self.model, prompt, ids, self.decoding.stop), score, tuple(ids))
             for ids, score in zip(decoded.canvas.tokens[:, pad:].tolist(), decoded.score, strict=True)
         ]
         chosen = choose(self.decoding.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
+        best = rows[chosen]
+        finish = texts.finish_reason(self.model, prompt, best.ids, self.decoding.stop)
         settings = self.settings(prompt)
-        best, spec, seed = rows[chosen], settings["decoder"], settings["seed"]
-        finish = finish_reason(self.model, prompt, best.ids, self.decoding.stop)
-        output = Output(
-            prompt.text, best.text, best.score, tuple(rows), chosen, decoded.cost, spec, seed, settings, finish
-        )
+        output = Output(prompt.text, best.text, best.score, tuple(rows), chosen, decoded.cost, settings, finish)
         return replace(output, trace=self._trace(prompt, recorder, output)) if recorder else output
 
     def _trace(self, prompt: EncodedPrompt, recorder: Recorder, output: Output) -> Trace:
         words = {str(token): self.model.text.decode([token]) for token in sorted(recorder.words)}
-        texts = [row.text for row in output.hypotheses]
-        cost = asdict(output.cost)
-        measured = {
-            name: cost.pop(name) for name in ("calls", "seconds", "memory", "batch_seconds")
-        }  # differ from run to run
-        end = {"chosen": output.chosen, "texts": texts, "words": words, "cost": cost, "measured": measured}
+        measured = asdict(output.cost)  # what is left of it differs from run to run
+        cost = {name: measured.pop(name) for name in COUNTS}
+        rows = [row.text for row in output.hypotheses]
+        end = {"chosen": output.chosen, "texts": rows, "words": words, "cost": cost, "measured": measured}
         return Trace(self.trace_header(prompt), recorder.steps, end)
 
 
 @cache
-def say_once(sentence: str) -> None:
+def warn_once(sentence: str) -> None:
+    """Log a warning the first time that it is given."""
     log.warning(sentence)
-
-
-Errors = Literal["raise", "return"]
-
-
-def read_prompts(generation: Generation, prompts: Sequence[Any], most: int) -> list[EncodedPrompt | UnmaskError]:
-    """Each as tokens, or the reason why it cannot be answered; each may cost `most` rows."""
-    return [_read(generation, prompt, most) for prompt in prompts]
-
-
-def _read(generation: Generation, prompt: Any, most: int) -> EncodedPrompt | UnmaskError:
-    decoding, denoiser = generation.decoding, generation.model.denoiser
-    try:
-        encoded = read_prompt(generation.model, prompt, decoding.length, generation.infill)
-        masks = decoding.length + (encoded.ids.count(denoiser.mask_id) if generation.infill else 0)
-        if masks > 0:
-            chosen, width = resolve(decoding.decoder, denoiser.block_size, masks), len(encoded.ids) + decoding.length
-            check_cost(chosen, masks, most, 2 if decoding.guidance > 0 else 1, positions=width)
-    except UnmaskError as error:
-        return error
-    return encoded
 
 
 def in_batches(
@@ -169,51 +257,69 @@ def in_batches(
     errors: Errors = "raise",
     progress: Progress = False,
 ) -> list[Output | UnmaskError]:
-    """Results do not depend on `batch`; memory does. A refusal is raised, or takes the place of its output."""
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise UnmaskError(f"batch={batch!r} does not work: choose 1 or more")
-    if errors not in get_args(Errors):
-        raise UnmaskError(f"errors={errors!r} does not work: {nearest(str(errors), get_args(Errors))}")
+    """Decode prompts in batches, on which results do not depend. A refusal is raised or takes its output's place."""
+    check_integer(1, batch=batch)
+    check_known(get_args(Errors), errors=str(errors))
     if not prompts:
         raise UnmaskError("there is nothing to decode: give at least one prompt")
-    outcomes: list[Any] = [_named(each, number, len(prompts)) for number, each in enumerate(prompts)]
-    refused = [each for each in outcomes if isinstance(each, UnmaskError)]
-    if refused and errors == "raise":
-        raise refused[0]
+    outcomes: list[Any] = [_named(each, number, len(prompts), errors) for number, each in enumerate(prompts)]
     able = [number for number, each in enumerate(outcomes) if isinstance(each, EncodedPrompt)]
-    with telling(progress, len(prompts)) as tell:
+
+    def outputs(numbers: Sequence[int]) -> list[Output]:
+        def see(some: list[int], frame: Frame) -> None:
+            assert watch is not None
+            watch([numbers[each] for each in some], frame)
+
+        return generation.outputs([outcomes[number] for number in numbers], traced, see if watch else None)
+
+    with reporting(progress, len(prompts)) as report:
         for start in range(0, len(able), batch):
-            numbers = able[start : start + batch]
-            decoded = _decode(generation, outcomes, numbers, traced, watch, errors)
-            for number, outcome in zip(numbers, decoded, strict=True):
-                outcomes[number] = outcome
-            tell(len(refused) + start + len(numbers))
+            for numbers, results in decode_apart(outputs, able[start : start + batch]):
+                for number, result in zip(numbers, results, strict=True):
+                    outcomes[number] = _named(result, number, len(prompts), errors)
+            report(len(prompts) - len(able) + min(start + batch, len(able)))
     return outcomes
 
 
-def _decode(
-    generation: Generation,
-    prompts: Sequence[Any],
-    numbers: list[int],
-    traced: bool,
-    watch: Watch | None,
-    errors: Errors,
-) -> list[Output | UnmaskError]:
-    """Each prompt alone where together they are refused, so that the rest is answered."""
+def _named(outcome: Any, number: int, of: int, errors: Errors) -> Any:
+    """Put the index of its prompt before a refusal, and raise it unless refusals are returned."""
+    if not isinstance(outcome, UnmaskError):
+        return outcome
+    named = UnmaskError(f"prompt {number}: {outcome}") if of > 1 else outcome
+    if errors == "raise":
+        raise named
+    return named
 
-    def see(some: list[int], frame: Frame) -> None:
-        assert watch is not None
-        watch([numbers[each] for each in some], frame)
 
+def decode_apart(
+    decode: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]
+) -> Iterator[tuple[Sequence[Item], Sequence[Result | UnmaskError]]]:
+    """Decode items together; halve what does not fit the memory, and after any other refusal decode each alone.
+
+    Yield the items that were decoded together and their results, or an item alone and the reason for its refusal.
+    """
+    if not items:
+        return
     try:
-        return [*generation.outputs([prompts[number] for number in numbers], traced, see if watch else None)]
-    except UnmaskError as error:
-        if errors == "raise":
+        results = decode(items)
+    except Exception as error:  # only the sentence is kept: the traceback holds the tensors
+        full, sentence = out_of_memory(error), str(error)
+        if not full and not isinstance(error, UnmaskError):
             raise
-        if len(numbers) == 1:
-            return [_named(error, numbers[0], len(prompts))]
-    return [each for number in numbers for each in _decode(generation, prompts, [number], traced, watch, errors)]
+    else:
+        yield items, results
+        return
+    torch.cuda.empty_cache()
+    if len(items) == 1:
+        yield items, [UnmaskError("the memory does not hold this prompt, even alone" if full else sentence)]
+        return
+    size = (len(items) + 1) // 2 if full else 1
+    for start in range(0, len(items), size):
+        yield from decode_apart(decode, items[start : start + size])
 
 
-def _named(outcome: Any, number: int, of: int) -> Any:
-    return UnmaskError(f"prompt {number}: {outcome}") if isinstance(outcome, UnmaskError) and of > 1 else outcome
+def out_of_memory(error: BaseException) -> bool:
+    """True for an error by which a GPU or a CPU says that its memory is full."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "allocate memory" in str(error)  # on a CPU

@@ -1,11 +1,14 @@
-"""What a run does: every model × task × decoder × length × seed × sample, with every default written out. Short labels for long specs: a record writes out every default, a label only what differs from them."""
+"""The cells of a run: every model × task × decoder × length × seed × sample, with every default written out.
+
+A record writes out every default of a spec; a label shows only what differs from the defaults.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import islice, product
 from pathlib import Path
@@ -15,8 +18,9 @@ import unmask.decoders
 import unmask.tasks  # noqa: F401  importing registers
 from unmask.core import decoder
 from unmask.core.decoder import resolve
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_at_least
 from unmask.models import defaults, model
+from unmask.models.checkpoints.manifest import Defaults
 from unmask.models.load import registered
 from unmask.registry import Call, parse
 from unmask.runs.record import Cell
@@ -25,14 +29,14 @@ from unmask.tasks import Metric, Problem, Task, grading, task
 from unmask.tasks.published.benchmark import load_wording
 from unmask.tasks.task import configure, problems_of
 
-MOST_PROBLEMS = 1_000_000  # of a task without an end
+MOST_PROBLEMS = 1_000_000  # limit for a task without an end
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What is to be run; `spec` is what a folder remembers of it."""
+    """A run that is to be made. It is a pure value: `make_grid` has read what it needs of the models."""
 
-    models: tuple[str, ...]
+    models: dict[str, int | None]  # block size by name; None for a model that is not block-causal
     tasks: tuple[str, ...]
     decoders: tuple[str, ...]
     lengths: tuple[int, ...]
@@ -48,39 +52,35 @@ class Grid:
         for name in ("models", "tasks", "decoders", "lengths", "seeds"):
             if not getattr(self, name):
                 raise UnmaskError(f"a run needs at least one of {name}")
-        for name in ("samples", "limit"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UnmaskError(f"{name}={value} does not work: choose 1 or more")
+        check_at_least(1, samples=self.samples, limit=self.limit)
         for length, spec in product(self.lengths, self.decoders):
-            if length < 1:
-                raise UnmaskError(f"length={length} leaves nothing to write: give at least 1")
+            check_at_least(1, length=length)
             resolved(spec, length)
 
+    @cached_property
     def cells(self) -> list[Cell]:
-        """Without repetition, however a decoder was spelt."""
-        cells = product(self.models, self.tasks, self.decoders, self.lengths)
-        blocks = {name: _block(name) for name in self.models}
-        return list(dict.fromkeys(Cell(m, t, resolved(d, length, blocks[m]), length) for m, t, d, length in cells))
+        """Every cell once, however often and in whatever spelling its decoder was named."""
+        cells = product(self.models.items(), self.tasks, self.decoders, self.lengths)
+        return list(dict.fromkeys(Cell(m, t, resolved(d, length, block), length) for (m, block), t, d, length in cells))
 
     def decoding_of(self, cell: Cell, seed: int) -> Decoding:
+        """Return how a cell is decoded under this seed."""
         return replace(self.decoding, decoder=decoder.make(cell.decoder), length=cell.length, seed=seed)
 
     def spec(self, problems: dict[str, list[Problem]]) -> dict[str, Any]:
-        """Plain values; `decoders` are written out for each length in turn."""
+        """Return plain values; `decoders` are written out for each length in turn."""
         tasks = [task.make(spec) for spec in self.tasks]
         decoding = self.decoding.to_dict()
         for name in ("decoder", "length", "seed"):
             del decoding[name]
         if decoding["cache"] in (None, "exact"):  # neither changes a result
             decoding["cache"] = "none"
-        if any(replace(self.decoding, decoder=decoder.make(spec)).ends_at_stop for spec in self.decoders):
-            decoding["ends_at_stop"] = True  # runs of earlier versions computed on, and counted more rows
+        every = product(dict.fromkeys(self.models.values()), self.decoders, self.lengths)
         return {
             "models": list(self.models),
             "tasks": list(self.tasks),
             "task_versions": [each.version for each in tasks],
-            "decoders": self._resolved(),
+            "decoders": [resolved(spec, length, block) for block, spec, length in every],
             "lengths": list(self.lengths),
             "seeds": list(self.seeds),
             "samples": self.samples,
@@ -93,14 +93,8 @@ class Grid:
             **self.placement.spec(),
         }
 
-    def _resolved(self) -> list[str]:
-        """The decoders as the cells have them."""
-        blocks = dict.fromkeys(map(_block, self.models))
-        every = product(blocks, self.decoders, self.lengths)
-        return [resolved(spec, length, block) for block, spec, length in every]
-
     def problems(self) -> dict[str, list[Problem]]:
-        """By task. What a task would refuse for every problem is refused here."""
+        """Return the problems of each task; a task that would refuse every problem is refused here."""
         problems = {}
         for spec in self.tasks:
             source = task.make(spec)
@@ -114,10 +108,11 @@ class Grid:
         return problems
 
     def _check_end(self, spec: str) -> None:
+        """Refuse a task without an end unless a limit ends it."""
         if self.limit is None:
             raise UnmaskError(f"task {spec!r} has no end: say how many problems with --limit")
         if self.limit > MOST_PROBLEMS:
-            raise UnmaskError(f"limit={self.limit} would never end: choose {MOST_PROBLEMS} or less of {spec!r}")
+            raise UnmaskError(f"limit must be at most {MOST_PROBLEMS} for task {spec!r}, got {self.limit}")
 
 
 def make_grid(
@@ -135,42 +130,47 @@ def make_grid(
     max_forward_passes: int | None = None,
     **more: Any,
 ) -> Grid:
-    """From what a user wrote; `here` tells whether models run on this machine, `max_forward_passes` what a problem may cost."""
+    """Read a grid as a user wrote it: resolve every name once, and refuse cells that cost too much.
+
+    `here` is False if the models run on other machines. A problem may need `max_forward_passes` at most.
+    """
     most = check_max_forward_passes(max_forward_passes)
     names = tuple(dict.fromkeys(model.spec(model.make(name)) if registered(name) else name for name in models))
-    for name in names if here else ():
-        defaults(name).block  # a model that is not there is refused before a folder is made
+    known = {name: _defaults(name, here) for name in names}
+    blocks = {name: found.block if found else None for name, found in known.items()}
     configured = configure(tasks, prompts=prompts, allow_code=allow_code, sandbox=sandbox)
     grid = Grid(
-        names,
+        blocks,
         tuple(dict.fromkeys(map(task.spec, configured))),
         tuple(dict.fromkeys(decoder.spec(decoder.make(spec)) for spec in decoders)),
-        tuple(dict.fromkeys(lengths or [_shared_length(names)])),
+        tuple(dict.fromkeys(lengths or [_shared_length(known)])),
         tuple(dict.fromkeys(seeds)),
         placement=(placement or Placement()).resolved(names, here),
         **more,
     )
-    for cell in grid.cells():
+    for cell in grid.cells:
         check_cost(decoder.make(cell.decoder), cell.length, most, 2 if grid.decoding.guidance > 0 else 1)
     return grid
 
 
 def resolved(spec: str, length: int, block: int | None = None) -> str:
-    """The decoder with its defaults written out, for a block-causal model with its blocks."""
+    """Return a decoder's spec with its defaults written out, for a model with blocks of `block` if that is given."""
     return decoder.spec(resolve(decoder.make(spec), block, length))
 
 
-def _block(name: str) -> int | None:
-    """Of a block-causal model. One that cannot be read here is refused where it runs."""
+def _defaults(name: str, here: bool) -> Defaults | None:
+    """Return a model's default length and block size. A model that cannot be read is refused where it runs."""
     try:
-        return defaults(name).block
+        return defaults(name)
     except UnmaskError:
+        if here:
+            raise
         return None
 
 
-def _shared_length(names: Sequence[str]) -> int:
-    """The default length of the models, where they agree."""
-    lengths = {name: defaults(name).length for name in names}
+def _shared_length(known: dict[str, Defaults | None]) -> int:
+    """Return the default length of the models, if all have the same."""
+    lengths = {name: (found or defaults(name)).length for name, found in known.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise UnmaskError(f"the models have different default lengths ({listed}): choose with --length")
@@ -178,7 +178,7 @@ def _shared_length(names: Sequence[str]) -> int:
 
 
 def _wording(source: Task) -> Any:
-    """The wording from a file, so that a changed file is a changed run."""
+    """Return the prompts that a task reads from a file, so that a changed file is a changed run."""
     path = getattr(source, "prompts", None)
     if not path:
         return None
@@ -187,26 +187,27 @@ def _wording(source: Task) -> Any:
 
 
 def digest_of(source: Task, problems: Sequence[Problem]) -> dict[str, Any]:
-    """A hash of the problems as they are posed: other data is another run."""
+    """Return a hash of the problems as the model reads them, so that changed data is a changed run."""
     posed = json.dumps([[problem.id, source.messages(problem)] for problem in problems])
     return {"count": len(problems), "digest": blake2b(posed.encode(), digest_size=8).hexdigest()}
 
 
 @cache
 def decoder_label(full: str, length: int) -> str:
-    """The shortest spec that means `full` at this length, or `full` itself if its decoder is not known here."""
+    """Return the shortest spec that means `full` at this length, or `full` itself if its decoder is not known here."""
     return _shorten(full, lambda spec: meaning(spec, length))
 
 
 @cache
 def task_label(full: str) -> str:
+    """Return the shortest spec that means `full`."""
     return _shorten(full, lambda spec: _written_out(lambda: task.spec(task.make(spec))))
 
 
 @cache
 def meaning(spec: str, length: int) -> str | None:
-    """A decoder's spec with every default written out for this length; None if it cannot be used at it."""
-    return _written_out(lambda: decoder.spec(decoder.make(spec).resolved(length)))
+    """Return a decoder's spec with every default written out for this length, or None if it cannot be used at it."""
+    return _written_out(lambda: resolved(spec, length))
 
 
 def _written_out(spec: Callable[[], str]) -> str | None:
@@ -217,18 +218,18 @@ def _written_out(spec: Callable[[], str]) -> str | None:
 
 
 def without(call: Call, keys: Iterable[str]) -> Call:
-    """Without these settings, however deep they are."""
+    """Return a spec without these settings, at any depth."""
     return Call(call.name, {key: without(value, keys) for key, value in call.settings.items() if key not in keys})
 
 
 def _shorten(full: str, read: Callable[[str], str | None]) -> str:
-    if read(full) != full:  # from another version, or a package that is not installed
+    if read(full) != full:  # written by a different version, or of a package that is not installed
         return full
     return spec_text(_without_defaults(parse(full), lambda trial: read(spec_text(trial)) == full))
 
 
 def _without_defaults(call: Call, same: Callable[[Call], bool]) -> Call:
-    """Drop each setting whose absence changes nothing, then do the same inside those that stay."""
+    """Drop each setting whose absence changes nothing, then do the same inside the others."""
     for key in reversed(list(call.settings)):
         trial = Call(call.name, {name: value for name, value in call.settings.items() if name != key})
         if same(trial):
@@ -245,6 +246,7 @@ def _with(call: Call, key: str, value: Call) -> Call:
 
 
 def spec_text(call: Call) -> str:
+    """Return a parsed spec as text."""
     inside = ", ".join(f"{key}={spec_text(value)}" for key, value in call.settings.items())
     name = decoder.text(call.name)  # quoted where it must be
     return f"{name}({inside})" if inside else name

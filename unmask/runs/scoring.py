@@ -13,11 +13,12 @@ from unmask.models.network.kv_cache import cached
 from unmask.policies.likelihood import Likelihood, likelihood
 from unmask.policies.scoring import GivenText, Partition, Scorer, TextScore, scorer, written_greedily
 from unmask.registry import parse
-from unmask.runs.progress import Progress, telling
-from unmask.runs.prompts import EncodedPrompt, OnePrompt, check_ids, check_room, read_prompt
+from unmask.runs.progress import Progress, reporting
 from unmask.runs.record import finite
+from unmask.runs.settings import check_integer
+from unmask.runs.text import EncodedPrompt, OnePrompt, check_context, check_ids, read_prompt
 
-SCORER = "duel"  # where none is named
+SCORER = "duel"  # the default
 OneText: TypeAlias = str | Sequence[int]
 Pair: TypeAlias = tuple[EncodedPrompt, EncodedPrompt]  # a prompt, and the text after it
 
@@ -29,34 +30,34 @@ class Scored:
     prompt: str
     text: str
     logp: float  # the sum over its tokens
-    logps: tuple[float, ...]  # what each token adds
-    error: float | None  # the standard error of logp, where it is an estimate
-    greedy: bool | None  # whether each token was the likeliest when it was revealed; None where nothing is revealed
-    forward_passes: int  # asked of the network
-    computed: int  # computed: identical rows of a text are computed once
-    positions: int  # computed
-    scorer: str  # its text form, every setting written out
+    logps: tuple[float, ...]  # the log p of each token
+    error: float | None  # the standard error of logp, if it is an estimate
+    greedy: bool | None  # each token was the likeliest when it was revealed; None if nothing is revealed
+    forward_passes: int  # forward passes that the scorer asked for
+    computed: int  # forward passes that were computed: identical rows of a text are computed once
+    positions: int  # positions of the computed rows
+    scorer: str  # the scorer's spec, every setting written out
     block: int  # tokens per block
     seed: int
     model: str
 
     @property
     def tokens(self) -> int:
-        """How many the text has."""
+        """The number of tokens of the text."""
         return len(self.logps)
 
     @property
     def per_token(self) -> float:
-        """The mean of log p, with which texts of different lengths compare."""
+        """The mean of log p, by which texts of different lengths can be compared."""
         return self.logp / self.tokens
 
     @property
     def perplexity(self) -> float:
-        """exp of minus the mean."""
+        """The exponential of minus the mean of log p."""
         return exp(-self.per_token)
 
     def json(self) -> dict[str, Any]:
-        """Plain values; null where a number is not finite."""
+        """Return plain values, null for a number that is not finite."""
         figures = {"logp": finite(self.logp), "per_token": finite(self.per_token), "tokens": self.tokens}
         error = None if self.error is None else finite(self.error)
         return asdict(self) | figures | {"logps": [finite(logp) for logp in self.logps], "error": error}
@@ -69,36 +70,33 @@ class Scoring:
     model: Model
     scorer: Scorer
     block: int | None = None  # tokens per block; by default a block-causal model's own, else the whole text
-    seed: int = 0  # of the random masks of `elbo`
+    seed: int = 0  # seed of the random masks of `elbo`
 
     def __post_init__(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
-            raise UnmaskError(f"seed={self.seed!r} does not work: give a whole number")
-        if self.block is not None and (not isinstance(self.block, int) or self.block < 1):
-            raise UnmaskError(f"block={self.block!r} does not work: choose 1 or more")
+        check_integer(seed=self.seed)
+        if self.block is not None:
+            check_integer(1, block=self.block)
 
     def scores(self, pairs: Sequence[Pair], batch: int, progress: Progress = False) -> list[Scored]:
-        """`batch` texts at a time; results do not depend on it."""
-        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-            raise UnmaskError(f"batch={batch!r} does not work: choose 1 or more")
+        """Score `batch` texts at a time; results do not depend on it."""
+        check_integer(1, batch=batch)
         passages = [self._passage(*pair) for pair in pairs]
         denoiser = cached(self.model.denoiser, None, self.model.name)
-        judgements: list[TextScore] = []
-        with telling(progress, len(passages)) as tell:
+        scores: list[TextScore] = []
+        with reporting(progress, len(passages)) as report:
             for start in range(0, len(passages), batch):
-                judgements += self.scorer(passages[start : start + batch], denoiser, self.seed)
-                tell(len(judgements))
-        return [self._scored(*parts) for parts in zip(pairs, passages, judgements, strict=True)]
+                scores += self.scorer(passages[start : start + batch], denoiser, self.seed)
+                report(len(scores))
+        return [self._scored(*parts) for parts in zip(pairs, passages, scores, strict=True)]
 
     def greedy(self, pairs: Sequence[Pair]) -> tuple[list[bool], int]:
-        """Whether low-confidence remasking at temperature 0 writes each text; and the rows that it took to know."""
-        return written_greedily(
-            [self._passage(*pair) for pair in pairs], cached(self.model.denoiser, None, self.model.name)
-        )
+        """Tell for each text if low-confidence remasking at temperature 0 writes it; and count the forward passes."""
+        passages = [self._passage(*pair) for pair in pairs]
+        return written_greedily(passages, cached(self.model.denoiser, None, self.model.name))
 
     def _passage(self, prompt: EncodedPrompt, text: EncodedPrompt) -> GivenText:
         if (mask := self.model.denoiser.mask_id) in prompt.ids + text.ids:
-            raise UnmaskError(f"the mask token (id {mask}) is not part of a text: only whole ones are scored")
+            raise UnmaskError(f"a text to score must not contain the mask token (id {mask})")
         own = self.model.denoiser.block_size
         block = self.block or own or len(text.ids)
         return GivenText(prompt.ids, text.ids, block, len(prompt.ids) % own % block if own else 0)
@@ -116,9 +114,9 @@ class Scoring:
 
 
 def read_pair(model: Model, prompt: OnePrompt, text: OneText, length: int | None = None) -> Pair:
-    """A prompt, which may be empty, and the text after it, encoded each by itself.
+    """Encode a prompt, which may be empty, and the text after it, each by itself.
 
-    With `length` the text is filled up with end-of-text to that many tokens, as a decoded answer is.
+    With `length` the text is padded with end-of-text to that many tokens, as a decoded answer is.
     """
     before = read_prompt(model, prompt)
     ids = tuple(model.text.encode(text)) if isinstance(text, str) else read_prompt(model, text).ids
@@ -127,31 +125,33 @@ def read_pair(model: Model, prompt: OnePrompt, text: OneText, length: int | None
     if not ids:
         raise UnmaskError("the text is empty: give at least one token to score")
     check_ids(model, ids)
-    check_room(model, len(before.ids) + len(ids))
+    check_context(len(before.ids) + len(ids), model.denoiser.context)
     shown = text if isinstance(text, str) else model.text.decode(ids)
     return before, EncodedPrompt(shown, ids, (shown,))
 
 
 def _ends(model: Model, count: int) -> tuple[int, ...]:
+    """Return so many end-of-text tokens."""
     if count < 0:
         raise UnmaskError(f"the text is {-count} tokens longer than the length: give a larger length, or none")
     if not model.eos:
-        raise UnmaskError(f"{model.name} has no end-of-text to fill texts up with: leave out the length")
+        raise UnmaskError(f"{model.name} has no end-of-text to pad texts with: leave out the length")
     return (min(model.eos),) * count
 
 
 def make_scorer(spec: str | Scorer | Likelihood) -> Scorer:
-    """What a spec such as `duel(order=margin)` names; a likelihood is named as in a search."""
+    """Return the scorer that a spec such as `duel(order=margin)` names; a likelihood is named as in a search."""
     if isinstance(spec, Scorer):
         return spec
     if isinstance(spec, str):
-        name, ways, likelihoods = parse(spec).name, list(scorer), list(likelihood)
-        if name in ways:
+        name, scorers, likelihoods = parse(spec).name, list(scorer), list(likelihood)
+        if name in scorers:
             return scorer.make(spec)
         if name not in likelihoods:
-            raise UnmaskError(f"unknown scorer {name!r}: {nearest(name, {*ways, *likelihoods})}")
+            raise UnmaskError(f"unknown scorer {name!r}: {nearest(name, {*scorers, *likelihoods})}")
     return Partition(likelihood.make(spec))
 
 
 def scorer_spec(chosen: Scorer) -> str:
+    """Return a scorer's spec."""
     return likelihood.spec(chosen.likelihood) if isinstance(chosen, Partition) else scorer.spec(chosen)

@@ -1,16 +1,18 @@
 """Traces: JSON lines of what changed at every step while one problem was decoded, enough to rebuild every canvas.
 
     {"format": "unmask-trace", "version": 1, "model": …, "decoder": …, "prompt": …, "ids": […], "mask": …, …}
-    {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […], "forward_passes": 1, "drafts": […]}
+    {"step": 1, "source": [0], "writes": [[row, position, token, log p], …], "score": […], "forward_passes": 1,
+     "drafts": […], "entropy": […]}
     {"step": 2, …, "branch": {"parent": […], "draw": […], "score": […], "blocks": […], "kept": […], …}}
     {"end": {"chosen": 0, "texts": […], "words": {"7": "h"}, "cost": {…}, "measured": {"seconds": …, …}}}
 
 Positions count from the prompt's first token, whatever padding the batch added. A row is its `source` row of the step
-before with `writes` put in. A write that another step made carries that step as a fifth entry; a position that is
-masked again is a write of the mask token with step 0. `rows` is how many were asked of the network so far. `drafts` are
-[row, position, token]: masked positions whose likeliest token is not the one it was for the `source`. `entropy` is that
-of the model's beliefs about each of the writes, in nats. Traces of earlier versions have none of the three. Only
-`measured` differs between runs with the same results. The likeliest token of every masked position when the model was last asked about it, and how that changes. How unsure the model was of every written position, when it was written."""
+before with `writes` put in. A write that a different step made carries that step as a fifth entry; a position that is
+masked again is a write of the mask token with step 0. `forward_passes` is the number asked of the network so far.
+`drafts` are [row, position, token]: masked positions whose likeliest token is not the one it was for the `source`.
+`entropy` is that of the model's beliefs about each of the writes, in nats, when it was written. Only `measured` differs
+between runs with the same results.
+"""
 
 from __future__ import annotations
 
@@ -26,27 +28,30 @@ import torch
 from torch import Tensor
 
 from unmask.core import Branch, Canvas, Frame
-from unmask.core.shapes import Tokens
 from unmask.errors import UnmaskError
 from unmask.runs.files import read_json_lines, write_whole
 
 FORMAT, VERSION = "unmask-trace", 1
+NONE = -1  # no likeliest token: nothing was asked, or something is written
+DIGITS = 6  # decimal places of entropies
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 @dataclass(frozen=True)
 class Trace:
+    """The steps of one problem, as its file holds them."""
+
     header: dict[str, Any]
     steps: list[dict[str, Any]]
     end: dict[str, Any]
 
     def lines(self) -> Iterator[str]:
-        """The lines of the file."""
+        """Yield the lines of the file."""
         for line in (self.header, *self.steps, {"end": self.end}):
             yield json.dumps(line, ensure_ascii=False) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Appears whole or not at all."""
+        """Write a file that appears whole or not at all."""
         try:
             write_whole(Path(path), "".join(self.lines()))
         except OSError as error:
@@ -54,14 +59,14 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
-        """From a file that `save` wrote."""
+        """Read a file that `save` wrote."""
         header, *steps = read_json_lines(path, FORMAT, VERSION)
         if not steps or not isinstance(steps[-1], dict) or "end" not in steps[-1]:
             raise UnmaskError(f"{str(path)!r} is cut off: its last line is missing; make it again")
         return cls(header, steps[:-1], steps[-1]["end"])
 
     def replay(self) -> Iterator[Frame]:
-        """Every frame again, its canvas as it was."""
+        """Yield every frame again, with its canvas as it was."""
         try:
             yield from _replay(self)
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
@@ -69,18 +74,17 @@ class Trace:
 
     @property
     def step_map(self) -> list[int]:
-        """Of the chosen row, the step that wrote each of its masks, left to right."""
+        """The step that wrote each mask of the chosen row, left to right."""
         *_, last = self.replay()
         return [int(last.canvas.order[self.end["chosen"], place]) for place in self.slots]
 
     @property
     def entropies(self) -> list[float | None]:
-        """Of the chosen row, how unsure the model was when it wrote each of its masks, in nats; None: not known."""
+        """The entropy of the model's beliefs, in nats, when it wrote each mask of the chosen row; None: not known."""
         rows: list[dict[int, float | None]] = [{}]
         for line in self.steps:
             rows = [dict(rows[source]) for source in line["source"]]
-            known = line.get("entropy") or [None] * len(line["writes"])
-            for (row, place, *_), entropy in zip(line["writes"], known, strict=True):
+            for (row, place, *_), entropy in zip(line["writes"], line["entropy"], strict=True):
                 rows[row][place] = entropy
         return [rows[self.end["chosen"]].get(place) for place in self.slots]
 
@@ -93,7 +97,7 @@ class Trace:
         ]
 
     def writes(self) -> list[list[int]]:
-        """At each step, how many positions each row wrote; none where it waited for others."""
+        """Return how many positions each row wrote at each step; 0 if it waited for others."""
         counts = [[0] * len(line["source"]) for line in self.steps]
         for count, line in zip(counts, self.steps, strict=True):
             for row, _, token, *_ in line["writes"]:
@@ -103,11 +107,11 @@ class Trace:
 
 @dataclass
 class Recorder:
-    """Watches the frames of one problem."""
+    """Turns the frames of one problem into the lines of a trace."""
 
-    before: Canvas  # its row before anything was written
+    before: Canvas  # the problem's row before anything was written
     steps: list[dict[str, Any]] = field(default_factory=list)
-    words: set[int] = field(default_factory=set)
+    words: set[int] = field(default_factory=set)  # tokens whose texts the trace needs
     rows: Tensor | None = None  # the problem's rows of the batch in the last frame; None before the first
 
     def __post_init__(self) -> None:
@@ -115,9 +119,13 @@ class Recorder:
         self.before = _alone(self.before, torch.zeros(1, dtype=torch.long, device=self.before.tokens.device), pad)
         self.words.update(self.before.tokens[0].tolist())
         self.now = self.before
-        self.drafts, self.entropies = Drafts.blank(self.before), Entropies(self.before)
+        self.drafts = torch.full_like(
+            self.before.tokens, NONE
+        )  # the likeliest token of every mask that was asked about
+        self.entropies = Entropies(self.before)
 
     def see(self, frame: Frame, problem: int, pad: int) -> None:
+        """Add the line of a frame; the problem's row has `pad` positions of padding on its left."""
         rows = (frame.canvas.problem == problem).nonzero()[:, 0]
         source = self._local((rows if frame.parent is None else frame.parent[rows]).cpu())
         canvas = _alone(frame.canvas, rows, pad)
@@ -126,10 +134,9 @@ class Recorder:
         line["score"] = frame.score[rows].tolist()
         if frame.forward_passes is not None:
             line["forward_passes"] = int(frame.forward_passes[problem])
-        before, answers = self.drafts.rows(source), Answers(frame, problem, pad)
-        self.drafts, line["drafts"] = before.after(self.now.rows(source), canvas, answers)
-        self.words.update(token for _, _, token in line["drafts"])
-        line["entropy"] = self.entropies.see(canvas, source, line["writes"], frame.step, answers)
+        predictions = Predictions(frame, problem, pad)
+        line["drafts"] = self._drafts(source, canvas, predictions)
+        line["entropy"] = self.entropies.see(canvas, source, line["writes"], frame.step, predictions)
         if frame.branch is not None:
             line["branch"] = self._branch(frame.branch, problem, pad, frame.step)
         self.words.update(canvas.tokens.flatten().tolist())
@@ -137,10 +144,25 @@ class Recorder:
         self.now, self.rows = canvas, rows.cpu()
 
     def _local(self, rows: Tensor) -> Tensor:
-        """Rows of the batch as rows of this problem. Before the first frame it has one."""
+        """Return rows of the batch as rows of this problem, which has one before the first frame."""
         if self.rows is None:
             return torch.zeros_like(rows)
         return torch.searchsorted(self.rows, rows).clamp(max=len(self.rows) - 1)
+
+    def _drafts(self, source: Tensor, canvas: Canvas, predictions: Predictions) -> list[list[int]]:
+        """Update the likeliest tokens of the masks and return [row, position, token] of those that changed."""
+        old, before = self.now.rows(source), self.drafts[source].masked_fill(~canvas.masked, NONE)
+        self.drafts = before.clone()
+        for row in canvas.masked.any(1).nonzero()[:, 0].tolist():
+            found = predictions.likeliest(canvas.tokens[row]) or predictions.likeliest(old.tokens[row])
+            if found is not None:
+                at, token = found
+                masked = canvas.masked[row, at]
+                self.drafts[row, at[masked]] = token[masked]
+        row, place = (self.drafts != before).nonzero().unbind(1)
+        changed = torch.stack([row, place, self.drafts[row, place]], 1).tolist()
+        self.words.update(token for _, _, token in changed)
+        return changed
 
     def _branch(self, branch: Branch, problem: int, pad: int, step: int) -> dict[str, Any]:
         rows = (branch.canvas.problem == problem).nonzero()[:, 0]
@@ -160,25 +182,8 @@ class Recorder:
         }
 
 
-def strict_json(value: Any) -> str:
-    """For browsers: null for an infinity, a question mark for half a surrogate pair."""
-    try:
-        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        text = json.dumps(_finite(value), separators=(",", ":"), ensure_ascii=False)
-    return text.encode("utf-8", "replace").decode()
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _alone(canvas: Canvas, rows: Tensor, pad: int) -> Canvas:
-    """One problem's rows without its batch: no padding, its own row numbers, on the CPU."""
+    """Return one problem's rows without its batch: no padding, its own row numbers, on the CPU."""
     part = canvas.rows(rows)
     zeros = torch.zeros(len(rows), dtype=torch.long)
     return replace(
@@ -194,7 +199,7 @@ def _alone(canvas: Canvas, rows: Tensor, pad: int) -> Canvas:
 
 
 def _changes(old: Canvas, new: Canvas, step: int) -> list[list[Any]]:
-    """[row, position, token, log p], and the step that wrote it where that is another."""
+    """Return [row, position, token, log p] of every change, and the step that wrote it if that is a different one."""
     differs = (old.tokens != new.tokens) | (old.order != new.order) | (old.logp != new.logp)
     writes = []
     for row, place in differs.nonzero().tolist():
@@ -244,40 +249,12 @@ def _replay_branch(line: dict[str, Any], parents: Canvas, slots: Tensor, step: i
     )
 
 
-NONE = -1
-
-
-@dataclass(frozen=True)
-class Drafts:
-    token: Tokens  # NONE where nothing was asked, or something is written
-
-    @classmethod
-    def blank(cls, canvas: Canvas) -> Drafts:
-        return cls(torch.full_like(canvas.tokens, NONE))
-
-    def after(self, old: Canvas, new: Canvas, answers: Answers) -> tuple[Drafts, list[list[int]]]:
-        """Of the rows `new`, each made from the row of `old` at its place, and [row, position, token] that changed."""
-        before = self.token.masked_fill(~new.masked, NONE)
-        token = before.clone()
-        for row in new.masked.any(1).nonzero()[:, 0].tolist():
-            drafts = answers.drafts(new.tokens[row]) or answers.drafts(old.tokens[row])
-            if drafts is not None:
-                at, likeliest = drafts
-                masked = new.masked[row, at]
-                token[row, at[masked]] = likeliest[masked]
-        row, place = (token != before).nonzero().unbind(1)
-        return Drafts(token), torch.stack([row, place, token[row, place]], 1).tolist()
-
-    def rows(self, source: Tensor) -> Drafts:
-        return Drafts(self.token[source])
-
-
-class Answers:
-    """What the model said of one problem's texts since the frame before, looked up by text."""
+class Predictions:
+    """What the model predicted for one problem's texts since the last frame, looked up by text."""
 
     def __init__(self, frame: Frame, problem: int, pad: int):
         self.frame, self.pad = frame, pad
-        self._places = dict(self._texts(problem))  # a text that was asked about twice: the last time
+        self._places = dict(self._texts(problem))  # the last time that each text was asked about
         self._likeliest: dict[int, tuple[Tensor, Tensor]] = {}
 
     def _texts(self, problem: int) -> Iterator[tuple[bytes, tuple[int, int]]]:
@@ -286,23 +263,21 @@ class Answers:
             for row in (exchange.canvas.problem == problem).nonzero()[:, 0].tolist():
                 yield _key(tokens[row]), (number, row)
 
-    def drafts(self, text: Tensor) -> tuple[Tensor, Tensor] | None:
-        """The positions that were asked about in this text, and the likeliest token of each."""
+    def likeliest(self, text: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the positions that were asked about in this text, and the likeliest token of each."""
         if (place := self._places.get(_key(text))) is None:
             return None
-        at, likeliest = self._answer(place[0])
-        return at[place[1]], likeliest[place[1]]
-
-    def _answer(self, number: int) -> tuple[Tensor, Tensor]:
+        number, row = place
         if number not in self._likeliest:
             exchange = self.frame.exchanges[number]
             with torch.inference_mode():
-                likeliest, _ = exchange.beliefs.best
-            self._likeliest[number] = exchange.at.cpu() - self.pad, likeliest.cpu()
-        return self._likeliest[number]
+                token, _ = exchange.beliefs.best
+            self._likeliest[number] = exchange.at.cpu() - self.pad, token.cpu()
+        at, token = self._likeliest[number]
+        return at[row], token[row]
 
     def entropies(self, text: Tensor) -> dict[int, float]:
-        """By position, of what was asked about this text."""
+        """Return the entropy of each position that was asked about in this text."""
         if (place := self._places.get(_key(text))) is None:
             return {}
         exchange, row = self.frame.exchanges[place[0]], place[1]
@@ -315,35 +290,32 @@ def _key(tokens: Tensor) -> bytes:
     return tokens.numpy().tobytes()
 
 
-DIGITS = 6
-
-
 class Entropies:
-    """Of the rows of one problem, in nats: of a written position at its writing, of a mask as asked ahead, else NaN."""
+    """Entropies of one problem's rows, in nats: when a position was written, or a mask was asked about; else NaN."""
 
     def __init__(self, canvas: Canvas):
         self.value = torch.full(canvas.tokens.shape, math.nan, dtype=torch.float64)
-        self.known: dict[tuple[Any, ...], float] = {}  # by position, token, log p and step: a text may come back
+        self.known: dict[tuple[Any, ...], float] = {}  # by position, token, log p and step: a text may return
 
     def see(
-        self, new: Canvas, source: torch.Tensor, writes: Sequence[Sequence[Any]], step: int, answers: Answers
+        self, new: Canvas, source: torch.Tensor, writes: Sequence[Sequence[Any]], step: int, predictions: Predictions
     ) -> list[float | None]:
-        """Of each write of the rows `new`. What was not asked since the last frame is known from earlier ones."""
+        """Return the entropy of each write of the rows `new`; earlier frames know what was not asked since the last."""
         self.value, written = self.value[source], []
         for row, place, token, logp, *when in writes:
             order = when[0] if when else step
             asked = new.tokens[row].masked_fill(new.order[row] >= order, new.mask_id)
             before = self.known.get((place, token, logp, order), float(self.value[row, place]))
-            entropy = answers.entropies(asked).get(place, before)
+            entropy = predictions.entropies(asked).get(place, before)
             self.value[row, place] = self.known[place, token, logp, order] = entropy
             written.append(None if math.isnan(entropy) or token == new.mask_id else round(entropy, DIGITS))
-        self._look_ahead(new, answers)
+        self._look_ahead(new, predictions)
         return written
 
-    def _look_ahead(self, new: Canvas, answers: Answers) -> None:
-        """Some decoders ask about a row before the frame that shows it."""
+    def _look_ahead(self, new: Canvas, predictions: Predictions) -> None:
+        """Note what is known of masks: some decoders ask about a row before the frame that shows it."""
         self.value[new.masked] = math.nan
         for row in new.masked.any(1).nonzero()[:, 0].tolist():
-            for place, entropy in answers.entropies(new.tokens[row]).items():
+            for place, entropy in predictions.entropies(new.tokens[row]).items():
                 if new.masked[row, place]:
                     self.value[row, place] = entropy

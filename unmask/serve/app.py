@@ -1,4 +1,4 @@
-"""What stands before the application: the key, and the size and time of a body. The HTTP application: OpenAI's interface, frames for a page, health and metrics."""
+"""The HTTP application: OpenAI's interface, traces for the playground, health and metrics, behind a check of keys."""
 
 from __future__ import annotations
 
@@ -19,107 +19,106 @@ from starlette.exceptions import HTTPException
 
 from unmask.core import decoder
 from unmask.errors import UnmaskError, nearest
+from unmask.runs.files import strict_json
 from unmask.serve.engine import AsyncEngine, Updates
-from unmask.serve.errors import (
-    BadBodyError,
-    BusyError,
-    ClientGoneError,
-    RefusedError,
-    UnknownModelError,
+from unmask.serve.openai_format import (
+    Replies,
+    chunk_events,
     error_body,
+    event_stream,
     status_and_body,
+    trace_events,
 )
-from unmask.serve.events import chunk_events, streamed, trace_events
-from unmask.serve.openai_format import Replies, dumps
-from unmask.serve.operations import Metrics
-from unmask.serve.request import Completed, Request
+from unmask.serve.request import Completed, RefusedError, Request
 from unmask.serve.schemas import ChatCompletion, Completion, Decode, Settings, TextCompletion
 from unmask.version import __version__
 from unmask.view.playground import HEADERS, describe_registry, playground_page
 from unmask.view.trace_page import blank_page
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN = ("/", "/page.html", "/healthz", "/readyz")  # without a key
-BODY_SECONDS = 30.0  # a client may take to send its request
+PUBLIC = ("/", "/page.html", "/healthz", "/readyz")  # paths that need no key
+BODY_SECONDS = 30.0  # seconds that a client may take to send its request
+log = logging.getLogger("unmask.serve")
 
 
-class Guarded:
-    """Refuses requests without a key, and bodies that are too large or too slow, before anything reads them."""
+class Json(Response):
+    media_type = "application/json"
 
-    def __init__(self, app: Application, keys: Sequence[str], largest: int):
-        self.app, self.largest = app, largest
+    def render(self, content: Any) -> bytes:
+        return strict_json(content).encode()
+
+
+class Guard:
+    """Middleware that refuses requests without a key, and bodies that are too large or too slow."""
+
+    def __init__(self, app: Application, keys: Sequence[str], max_body: int):
+        self.app, self.max_body = app, max_body
         self.keys = [key.encode() for key in keys]
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
+        try:
+            body = await self._checked_body(scope, receive)
+        except RefusedError as error:
+            headers = {"connection": "close"} | ({"www-authenticate": "Bearer"} if error.status == 401 else {})
+            return await Json(status_and_body(error)[1], error.status, headers)(scope, receive, send)
+        return await self.app(scope, _replay(body, receive), send)
+
+    async def _checked_body(self, scope: Scope, receive: Receive) -> bytes:
         headers = {name.lower(): value for name, value in scope["headers"]}
-        if self.keys and scope["path"] not in OPEN and not self._knows(headers.get(b"authorization", b"")):
-            sentence = "the API key is missing or wrong: send it as `Authorization: Bearer …`"
-            return await _send_error(send, 401, sentence, "authentication_error", "invalid_api_key")
-        too_large = f"the request has more than {self.largest} bytes: shorten it"
+        if self.keys and scope["path"] not in PUBLIC and not self._knows(headers.get(b"authorization", b"")):
+            message = "the API key is missing or wrong: send it as `Authorization: Bearer …`"
+            raise RefusedError(message, status=401, kind="authentication_error", code="invalid_api_key")
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or len(length) > 15 or int(length) > self.largest:
-            return await _send_error(send, 413, too_large, "invalid_request_error", "request_too_large")
+        if not length.isdigit() or len(length) > 15 or int(length) > self.max_body:
+            raise self._too_large()
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                body = await self._body(receive)
+                return await self._read(receive)
         except TimeoutError:
-            sentence = f"the request did not arrive within {BODY_SECONDS:g} s"
-            return await _send_error(send, 408, sentence, "timeout_error", "slow_request")
-        if body is None:
-            return await _send_error(send, 413, too_large, "invalid_request_error", "request_too_large")
-        return await self.app(scope, _replay(body, receive), send)
+            message = f"the request did not arrive within {BODY_SECONDS:g} s"
+            raise RefusedError(message, status=408, kind="timeout_error", code="slow_request") from None
 
     def _knows(self, header: bytes) -> bool:
         scheme, _, given = header.partition(b" ")
         return scheme.lower() == b"bearer" and any(hmac.compare_digest(given.strip(), key) for key in self.keys)
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        """None where it is too large."""
-        parts, size = [], 0
-        while True:
+    async def _read(self, receive: Receive) -> bytes:
+        parts, more = bytearray(), True
+        while more:
             message = await receive()
-            if message["type"] != "http.request":  # the client went away
-                return b"".join(parts)
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self.largest:
-                return None
-            if not message.get("more_body"):
-                return b"".join(parts)
+            parts += message.get("body", b"")
+            more = message.get("more_body", False)  # none if the client has disconnected
+            if len(parts) > self.max_body:
+                raise self._too_large()
+        return bytes(parts)
+
+    def _too_large(self) -> RefusedError:
+        message = f"the request must have at most {self.max_body} bytes: shorten it"
+        return RefusedError(message, status=413, code="request_too_large")
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    parts = [{"type": "http.request", "body": body, "more_body": False}]
+    """Return a `receive` that gives the body that was read before, then what follows it."""
+    unread = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def again() -> Message:
-        return parts.pop() if parts else await receive()
+    async def replay() -> Scope:
+        return unread.pop() if unread else await receive()
 
-    return again
-
-
-async def _send_error(send: Send, status: int, sentence: str, kind: str, code: str) -> None:
-    body = dumps(error_body(sentence, kind, code)).encode()
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    headers.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    return replay
 
 
-log = logging.getLogger("unmask.serve")
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
     for status, text in {
-        400: "The request cannot be honoured",
+        400: "The request is not valid",
         401: "The key is missing or wrong",
-        404: "There is no such model",
+        404: "The model is unknown",
         408: "The request took too long",
         413: "The request is too large",
         429: "Too many requests are waiting",
@@ -132,15 +131,11 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Json(Response):
-    media_type = "application/json"
+def make_app(engines: Mapping[str, AsyncEngine], metrics: Callable[[], bytes], keys: Sequence[str] = ()) -> Application:
+    """Make the application for engines by the names of their models; it closes them at its end.
 
-    def render(self, content: Any) -> bytes:
-        return dumps(content).encode()
-
-
-def make_app(engines: Mapping[str, AsyncEngine], metrics: Metrics, keys: Sequence[str] = ()) -> Application:
-    """The application of some engines by the names they are served under. Its end is theirs."""
+    `metrics` returns the text for Prometheus.
+    """
     routes = Routes(engines, metrics)
 
     @asynccontextmanager
@@ -149,8 +144,6 @@ def make_app(engines: Mapping[str, AsyncEngine], metrics: Metrics, keys: Sequenc
         await asyncio.gather(*(engine.close() for engine in engines.values()))
 
     app = FastAPI(title="unmask", version=__version__, lifespan=life, docs_url=None, redoc_url=None, responses=REFUSALS)
-    for name, engine in engines.items():
-        metrics.follow(name, lambda engine=engine: engine.waiting, lambda engine=engine: engine.running)
     app.get("/", response_class=HTMLResponse)(routes.playground)
     app.get("/page.html", response_class=HTMLResponse)(routes.page)
     app.get("/healthz")(routes.healthy)
@@ -166,13 +159,12 @@ def make_app(engines: Mapping[str, AsyncEngine], metrics: Metrics, keys: Sequenc
     app.exception_handler(UnmaskError)(_refuse)
     app.exception_handler(RequestValidationError)(_refuse_body)
     app.exception_handler(HTTPException)(_refuse_call)
-    app.exception_handler(Exception)(_fail)
-    largest = max(engine.limits.max_body for engine in engines.values())
-    return Guarded(app, keys, largest)
+    app.exception_handler(Exception)(_refuse)
+    return Guard(app, keys, max(engine.limits.max_body for engine in engines.values()))
 
 
 def _schema(app: FastAPI, make: Callable[[], dict[str, Any]], names: list[str]) -> dict[str, Any]:
-    """FastAPI's own, with the models there are and without its 422, which is a 400 here."""
+    """Return FastAPI's schema with the names of the models, and without its 422, which is a 400 here."""
     schema = make()
     for body in schema["components"]["schemas"].values():
         if "model" in body.get("properties", {}):
@@ -185,18 +177,18 @@ def _schema(app: FastAPI, make: Callable[[], dict[str, Any]], names: list[str]) 
 
 
 class Routes:
-    def __init__(self, engines: Mapping[str, AsyncEngine], metrics: Metrics):
+    def __init__(self, engines: Mapping[str, AsyncEngine], metrics: Callable[[], bytes]):
         self.engines, self.metrics, self.began = engines, metrics, int(time.time())
 
     async def playground(self) -> Response:
         return HTMLResponse(playground_page(), headers=HEADERS)
 
     async def page(self) -> Response:
-        """Without traces: a browser puts them in, and saves it."""
+        """Return the trace page without traces: the playground puts them in and saves it."""
         return HTMLResponse(blank_page(), headers=HEADERS)
 
     async def registry(self) -> dict[str, Any]:
-        """What the playground's forms are made from."""
+        """Return the models, decoders and settings for the forms of the playground."""
         models = [{"id": name, "length": engine.default_length} for name, engine in self.engines.items()]
         chosen = next(iter(self.engines.values())).default_decoder
         default = chosen if isinstance(chosen, str) else decoder.spec(chosen)
@@ -211,7 +203,7 @@ class Routes:
         return Json({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
 
     async def metrics_text(self) -> Response:
-        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(self.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def list_models(self) -> dict[str, Any]:
         return {"object": "list", "data": [self._model(name) for name in self.engines]}
@@ -221,74 +213,62 @@ class Routes:
         return self._model(name)
 
     async def complete(self, body: TextCompletion, call: Call) -> Response:
-        body.check()
-        prompt, template = body.one_prompt(), body.template
-        length = body.length
+        prompt, template, length = body.one_prompt(), body.template, body.length
         if body.suffix:
             if template is not None or isinstance(prompt, list) or "<mask" in body.suffix:
                 raise UnmaskError("suffix is text without gaps, after a prompt that is text: leave out the template")
             gap = length or self._engine(body.model).default_length
             template, length = f"<mask:{gap}>{body.suffix}", 0
-        return await self._answer(body, call, prompt, template, length, body.suffix or "")
+        more = {"template": template, "length": length, "suffix": body.suffix or ""}
+        return await self._answer(body, call, prompt, **more)
 
     async def chat(self, body: ChatCompletion, call: Call) -> Response:
-        body.check()
-        messages = [message.plain() for message in body.messages]
-        return await self._answer(body, call, messages, body.template, body.length)
+        return await self._answer(body, call, [message.plain() for message in body.messages])
 
     async def decode(self, body: Decode, call: Call) -> Response:
         engine = self._engine(body.model)
-        request = await asyncio.to_thread(
-            engine.request,
-            body.one_prompt(),
-            template=body.template,
-            show="trace",
-            client=_client(body, call),
-            **body.decoding(engine.default_decoder, body.length),
-        )
+        request = await _request(engine, body, call, body.one_prompt(), show="trace")
         updates = engine.submit(request, body.timeout)
-        return streamed(trace_events(updates), [updates])
+        return event_stream(trace_events(updates), [updates])
 
-    async def _answer(
-        self, body: Completion, call: Call, prompt: Any, template: str | None, length: int | None, suffix: str = ""
-    ) -> Response:
+    async def _answer(self, body: Completion, call: Call, prompt: Any, **more: Any) -> Response:
+        body.check()
         engine = self._engine(body.model)
-        if length is not None and length > (most := engine.limits.max_length):
-            sentence = f"{body.length_name}={length} is above this server's limit: choose at most {most}"
-            raise BadBodyError(sentence, body.length_name)
+        limits = engine.limits
+        if body.length is not None and body.length > limits.max_length:
+            name, most = body.length_name, limits.max_length
+            raise RefusedError(f"{name} must be at most {most} on this server, got {body.length}", param=name)
         show = ("drafts" if body.stream_mode == "denoise" else "text") if body.stream else None
         grammar = body.response_format.grammar() if body.response_format else None
-        request = await asyncio.to_thread(  # tokenizers and grammars may take their time
-            engine.request,
-            prompt,
-            template=template,
-            suffix=suffix,
-            grammar=grammar,
-            show=show,
-            client=_client(body, call),
-            **body.decoding(engine.default_decoder, length),
-        )
-        limits = engine.limits
-        if body.n > limits.max_choices or body.n * request.rows > limits.max_forward_passes:
-            raise UnmaskError(f"n={body.n} is above this server's limits: choose less")
+        request = await _request(engine, body, call, prompt, show=show, grammar=grammar, **more)
+        most = min(limits.max_choices, limits.max_forward_passes // request.max_forward_passes)
+        if body.n > most:
+            raise UnmaskError(f"n must be at most {most} on this server, got {body.n}")
         replies = Replies(body.model, engine.model, isinstance(body, ChatCompletion), body.wants_logprobs)
         every = submit(engine, request, body.n, body.timeout)
         if not body.stream:
             return Json(replies.whole(await _unless_gone(call, every)))
         usage = body.stream_options is not None and body.stream_options.include_usage
-        return streamed(chunk_events(replies, every, usage), every)
+        return event_stream(chunk_events(replies, every, usage), every)
 
     def _engine(self, name: str) -> AsyncEngine:
         if name not in self.engines:
-            raise UnknownModelError(f"there is no model {name!r} here: {nearest(name, self.engines)}")
+            message = f"unknown model {name!r}: {nearest(name, self.engines)}"
+            raise RefusedError(message, status=404, code="model_not_found")
         return self.engines[name]
 
     def _model(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self.began, "owned_by": "unmask"}
 
 
+async def _request(engine: AsyncEngine, body: Settings, call: Call, prompt: Any, **more: Any) -> Request:
+    client = body.user or (call.client.host if call.client else "")
+    options = {**body.decoding(engine.default_decoder), "template": body.template, "client": client, **more}
+    return await asyncio.to_thread(engine.request, prompt, **options)  # tokenizers and grammars take time
+
+
 def submit(engine: AsyncEngine, request: Request, count: int, timeout: float | None) -> list[Updates]:
-    """`count` independent answers; the i-th is that of a request under `reseed(seed, i)`."""
+    """Submit a request for `count` independent answers; the i-th has the seed `reseed(seed, i)`."""
     every: list[Updates] = []
     try:
         for number in range(count):
@@ -301,17 +281,18 @@ def submit(engine: AsyncEngine, request: Request, count: int, timeout: float | N
 
 
 async def _unless_gone(call: Call, every: Sequence[Updates]) -> list[Completed]:
-    """All answers; given up when the client goes away or one of them fails."""
+    """Return all answers. All requests are cancelled when the client disconnects or one of them fails."""
     answers = asyncio.gather(*(updates.answer() for updates in every))
     gone = asyncio.ensure_future(_gone(call))
+    gone.add_done_callback(lambda _: answers.cancel())
     try:
-        await asyncio.wait({answers, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not answers.done():
-            raise ClientGoneError("the client went away")
-        return answers.result()
+        return await answers
+    except asyncio.CancelledError:
+        if gone.done():
+            raise RefusedError("the client disconnected", status=499, code="client_gone") from None
+        raise
     finally:
         gone.cancel()
-        answers.cancel()
         for updates in every:
             updates.cancel()
 
@@ -321,18 +302,11 @@ async def _gone(call: Call) -> None:
         pass
 
 
-def _client(body: Settings, call: Call) -> str:
-    return body.user or (call.client.host if call.client else "")
-
-
 async def _refuse(call: Call, error: Exception) -> Response:
     status, body = status_and_body(error)
     log.info("refused", extra={"facts": {"path": call.url.path, "status": status}})
-    return Json(body, status, {"retry-after": str(error.retry_after)} if isinstance(error, BusyError) else None)
-
-
-async def _fail(call: Call, error: Exception) -> Response:
-    return Json(status_and_body(error)[1], 500)
+    seconds = getattr(error, "retry_after", None)
+    return Json(body, status, {"retry-after": str(seconds)} if seconds else None)
 
 
 async def _refuse_call(call: Call, error: Exception) -> Response:
@@ -354,4 +328,4 @@ async def _refuse_body(call: Call, error: Exception) -> Response:
         where, sentence = "", f"the body is not JSON: {first.get('ctx', {}).get('error', 'it cannot be read')}"
     else:
         sentence = f"{where or 'the body'}: {first['msg'].removeprefix('Value error, ')}"
-    return await _refuse(call, BadBodyError(sentence, where or None))
+    return await _refuse(call, RefusedError(sentence, param=where or None))

@@ -7,61 +7,48 @@ import contextlib
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, Unpack, runtime_checkable
+from typing import Any, Unpack
 
-import torch
-
-from unmask.core import Canvas
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.output import Output
-from unmask.runs.prompts import OnePrompt
+from unmask.runs.generation import Output
 from unmask.runs.settings import DECODER, DecodingOptions, Placement
-from unmask.serve.errors import ClosingError, RefusedError, TimedOutError
-from unmask.serve.queue import Event, Ticket, TicketQueue
-from unmask.serve.request import Completed, Request, RequestLimits, Show, Update, read_request
-from unmask.serve.scheduler import Replica
-from unmask.serve.stream import Watcher
+from unmask.runs.text import OnePrompt
+from unmask.serve.queue import Event, PendingRequest, Replica, RequestQueue
+from unmask.serve.request import (
+    ClosingError,
+    Completed,
+    RefusedError,
+    Request,
+    RequestLimits,
+    RequestOptions,
+    Show,
+    TimedOutError,
+    Update,
+    read_request,
+)
+from unmask.serve.scheduler import LocalReplica, OnForward
 from unmask.serve.structured import check_grammar
 
-
-@runtime_checkable
-class Decodes(Protocol):
-    """Takes tickets of a queue and decodes them, here or elsewhere."""
-
-    @property
-    def alive(self) -> bool: ...
-
-    @property
-    def running(self) -> int: ...
-
-    @property
-    def broken(self) -> bool: ...
-
-    def start(self) -> None: ...
-
-    def join(self, timeout: float | None = None) -> None: ...
-
-    def stop(self) -> None: ...
-
-
-MakeReplica = Callable[[TicketQueue], Decodes]
+# Called when a request ends, with its outcome: `done`, `cancelled`, or the code of the error that ended it.
+OnEnd = Callable[[PendingRequest, str, Completed | None], None]
+MakeReplica = Callable[[RequestQueue], Replica]
 
 
 class Updates:
-    """The updates of one request, as they come; the last has the answer."""
+    """The updates of one request as they come; the last has the answer."""
 
-    def __init__(self, queue: TicketQueue, watcher: Watcher, request: Request, seconds: float):
+    def __init__(self, queue: RequestQueue, request: Request, seconds: float, on_end: OnEnd):
         loop = asyncio.get_running_loop()
         self._events = asyncio.Queue[Event]()
-        self._ticket = Ticket(request, _thread_safe(loop, self._events.put_nowait))
-        self._queue, self._watcher = queue, watcher
+        self._pending = PendingRequest(request, _thread_safe(loop, self._events.put_nowait))
+        self._queue, self._on_end = queue, on_end
         self._seconds, self._deadline = seconds, loop.time() + seconds
         self._ended = False
         try:
-            queue.put(self._ticket)
+            queue.put(self._pending)
         except RefusedError as error:
-            watcher.ended(self._ticket, error.code or "error", None)
+            on_end(self._pending, error.code or "error", None)
             raise
 
     def __aiter__(self) -> Updates:
@@ -75,7 +62,7 @@ class Updates:
         except asyncio.CancelledError:
             self.cancel()
             raise
-        if self._ended:  # cancelled by another task
+        if self._ended:  # cancelled by a different task
             raise StopAsyncIteration
         if isinstance(event, Exception):
             self._end(getattr(event, "code", None) or "error")
@@ -88,13 +75,13 @@ class Updates:
         async for update in self:
             if update.answer is not None:
                 return update.answer
-        raise ClosingError("the request was given up")
+        raise ClosingError("the request was cancelled")
 
     def cancel(self) -> None:
-        """Give the request up, unless it has ended."""
+        """Cancel the request, unless it has ended."""
         if not self._ended:
             self._end("cancelled")
-            self._events.put_nowait(ClosingError("the request was given up"))  # wakes whoever waits for an update
+            self._events.put_nowait(ClosingError("the request was cancelled"))  # wakes a task that waits for an update
 
     async def _next(self) -> Event:
         try:
@@ -105,17 +92,17 @@ class Updates:
 
     def _end(self, outcome: str, answer: Completed | None = None) -> None:
         self._ended = True
-        self._ticket.cancel()
-        self._queue.ended(self._ticket)
-        self._watcher.ended(self._ticket, outcome, answer)
+        self._pending.cancel()
+        self._queue.record_end(self._pending)
+        self._on_end(self._pending, outcome, answer)
 
 
 class AsyncEngine:
-    """Decodes many requests together. Every answer is what `unmask.generate` gives for the same arguments.
+    """Decodes many requests together. Every answer is what `unmask.generate` returns for the same arguments.
 
     `model` is a model, its name, or a list of models that are copies on several devices. A request begins within
-    a few steps of those that are being decoded, waits where `limits` say so, and is given up when its task is
-    cancelled.
+    a few steps of those that are being decoded, waits where `limits` say so, and is cancelled with its task.
+    Functions in the lists `on_forward` and `on_end` are called at every forward pass and every end of a request.
     """
 
     def __init__(
@@ -124,22 +111,21 @@ class AsyncEngine:
         limits: RequestLimits | None = None,
         *,
         decoding: Mapping[str, Any] | None = None,
-        watcher: Watcher | None = None,
         replicas: Sequence[MakeReplica] = (),
     ):
         models = [Placement().load(model)] if isinstance(model, str) else model
         models = [models] if isinstance(models, Model) else list(models)
         if not models:
-            raise UnmaskError("an engine needs a model: give at least one")
+            raise UnmaskError("an engine needs at least 1 model, got none")
         self.model, self.limits = models[0], limits or RequestLimits()
-        self.vocab = vocabulary(self.model)
-        self.decoding = dict(decoding or {})  # of requests that do not say otherwise
+        self.decoding = dict(decoding or {})  # defaults of requests
         self.default_decoder = self.decoding.get("decoder", DECODER)
         self.default_length = self.decoding.get("length") or self.model.default_length
-        self.watcher = watcher or Watcher()
-        here = [partial(Replica, copy, self.limits, self.watcher.answered) for copy in models]
-        self.queue = TicketQueue(self.limits.waiting, self.limits.running * len(replicas or here))
-        self.replicas = [make(self.queue) for make in replicas or here]
+        self.on_forward: list[OnForward] = []
+        self.on_end: list[OnEnd] = []
+        local = [partial(LocalReplica, copy, self.limits, self._forwarded) for copy in models]
+        self.queue = RequestQueue(self.limits.waiting, self.limits.running * len(replicas or local))
+        self.replicas = [make(self.queue) for make in replicas or local]
         for replica in self.replicas:
             replica.start()
 
@@ -163,7 +149,7 @@ class AsyncEngine:
         timeout: float | None = None,
         **decoding: Unpack[DecodingOptions],
     ) -> AsyncIterator[Update]:
-        """Updates as they come: committed text, and by `show` drafts or a trace. The last has the answer."""
+        """Yield updates as they come: stable text, and by `show` drafts or a trace. The last has the answer."""
         updates = self.submit(self.request(prompt, show=show, **decoding), timeout)
         try:
             async for update in updates:
@@ -171,21 +157,19 @@ class AsyncEngine:
         finally:
             updates.cancel()
 
-    def request(self, prompt: OnePrompt, *, template: str | None = None, **options: Any) -> Request:
-        """A checked request; `template`, `grammar`, `show` and `client` may stand beside the decoding's options."""
-        more = {name: options.pop(name) for name in ("grammar", "show", "client", "suffix") if name in options}
-        for name in {*self.decoding, *options} - DecodingOptions.__annotations__.keys():
-            raise UnmaskError(f"unknown argument {name!r}: {nearest(name, DecodingOptions.__annotations__)}")
-        given = {name: value for name, value in options.items() if value is not None}
-        defaults = {name: value for name, value in self.decoding.items() if template is None or name != "length"}
-        chosen = {**defaults, **given}
-        request = read_request(self.model, prompt, chosen, self.limits, self.vocab, template=template, **more)
+    def request(self, prompt: OnePrompt, **options: Unpack[RequestOptions]) -> Request:
+        """Return a request that was checked against the limits. Options that are None take the engine's defaults."""
+        chosen: dict[str, Any] = dict(self.decoding)
+        if options.get("template") is not None:
+            chosen.pop("length", None)
+        chosen |= {name: value for name, value in options.items() if value is not None or name not in chosen}
+        request = read_request(self.model, prompt, chosen, self.limits)
         check_grammar(self.model, request)
         return request
 
     def submit(self, request: Request, timeout: float | None = None) -> Updates:
-        """Put a request in the queue, or refuse it. Whoever stops reading its updates cancels them."""
-        return Updates(self.queue, self.watcher, request, min(timeout or math.inf, self.limits.max_seconds))
+        """Put a request in the queue, or refuse it. The caller cancels the updates if it stops reading them."""
+        return Updates(self.queue, request, min(timeout or math.inf, self.limits.max_seconds), self._ended)
 
     @property
     def ready(self) -> bool:
@@ -193,7 +177,7 @@ class AsyncEngine:
 
     @property
     def broken(self) -> bool:
-        """Whether a device has failed for good."""
+        """Return whether a device failed: only a new process can use it again."""
         return any(replica.broken for replica in self.replicas)
 
     @property
@@ -205,7 +189,7 @@ class AsyncEngine:
         return sum(replica.running for replica in self.replicas)
 
     def drain(self) -> None:
-        """Refuse new requests and those that wait; what is being decoded goes on."""
+        """Refuse new requests and those that wait; requests that are being decoded go on."""
         self.queue.close()
 
     async def close(self, seconds: float | None = None) -> None:
@@ -215,20 +199,18 @@ class AsyncEngine:
             await asyncio.to_thread(replica.join, seconds)
             replica.stop()
 
+    def _forwarded(self, rows: int, requests: int) -> None:
+        for call in self.on_forward:
+            call(rows, requests)
 
-def vocabulary(model: Model) -> int:
-    """How many ids the model knows: the size of its beliefs."""
-    denoiser = model.denoiser
-    if (known := getattr(denoiser, "vocab", None)) is not None:
-        return known
-    canvas = Canvas.blank([[0]], 1, denoiser.mask_id, device=denoiser.device, dtype=denoiser.dtype)
-    with torch.inference_mode():
-        return denoiser(canvas, canvas.slots).vocab
+    def _ended(self, pending: PendingRequest, outcome: str, answer: Completed | None) -> None:
+        for call in self.on_end:
+            call(pending, outcome, answer)
 
 
 def _thread_safe(loop: asyncio.AbstractEventLoop, put: Callable[[Event], None]) -> Callable[[Event], None]:
     def post(event: Event) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop may be closed by now: then nobody waits for it
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits for the event
             loop.call_soon_threadsafe(put, event)
 
     return post

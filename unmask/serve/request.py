@@ -1,51 +1,137 @@
-"""What a server accepts, as one value. A request, what is told about it while it is decoded, and its answer: plain values that travel between processes."""
+"""A request, its updates and its answer as plain values, the limits of a server, and the errors of requests."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from unmask.core import reseed
-from unmask.errors import UnmaskError
+from unmask.core.decoder import resolve
+from unmask.errors import UnmaskError, check_above, check_at_least, nearest
 from unmask.models import Model
-from unmask.runs.output import Output
-from unmask.runs.prompts import EncodedPrompt, OnePrompt, read_prompt
-from unmask.runs.settings import Decoding
+from unmask.runs.generation import Generation, Output
+from unmask.runs.settings import Decoding, DecodingOptions, check_cost
+from unmask.runs.text import EncodedPrompt, Finish, OnePrompt, read_prompt
 
 
 # The comments beside the fields are also the help of the command line's options.
 @dataclass(frozen=True)
 class RequestLimits:
-    """What an engine accepts, and how much it does at the same time."""
+    """The limits of an engine: the requests it accepts, and how many it decodes at the same time."""
 
     waiting: int = 256  # requests that may wait; others are refused with 429
     running: int = 64  # requests that are decoded at the same time
-    batch_rows: int = 64  # rows per forward
+    max_batch: int = 64  # sequences per forward pass of the network
     max_length: int = 1024  # masks that a request may ask for
-    max_forward_passes: int = 65536  # rows of the network that a request may cost
+    max_forward_passes: int = 65536  # forward passes that a request may cost
     max_choices: int = 16  # answers per request
     max_seconds: float = 600.0  # seconds that a request may take, waiting included
     max_body: int = 4_000_000  # bytes of a request
 
     def __post_init__(self) -> None:
-        for limit in fields(self):
-            value = getattr(self, limit.name)
-            if not 0 <= value < math.inf or (value == 0 and limit.name != "waiting"):
-                raise UnmaskError(f"{limit.name}={value} does not work: choose more than 0")
+        check_at_least(0, waiting=self.waiting)
+        check_above(0, **{name: value for name, value in vars(self).items() if name != "waiting"})
+        if self.max_seconds == float("inf"):
+            raise UnmaskError("max_seconds must be finite, got inf")
 
 
-Finish = Literal["stop", "length"]
-Show = Literal["text", "drafts", "trace"]  # what updates carry beside committed text
+class RefusedError(UnmaskError):
+    """A request that the server refuses or ends, with its HTTP status and OpenAI's error fields."""
+
+    status: int = 400
+    kind: str = "invalid_request_error"  # OpenAI's `type`
+    code: str | None = None
+    param: str | None = None  # the setting that caused it
+    retry_after: int | None = None  # seconds
+
+    def __init__(self, message: str, **fields: Any):
+        super().__init__(message)
+        vars(self).update(fields)
+
+
+class BusyError(RefusedError):
+    """Too many requests are waiting."""
+
+    status, kind, code = 429, "rate_limit_error", "queue_full"
+
+
+class TimedOutError(RefusedError):
+    """The request took too long."""
+
+    status, kind, code = 408, "timeout_error", "timeout"
+
+
+class ClosingError(RefusedError):
+    """The request was cancelled, or the server shuts down."""
+
+    status, kind, code = 503, "server_error", "shutting_down"
+
+
+class TooLargeError(RefusedError):
+    """The request does not fit the memory, even in a batch of its own."""
+
+    status, kind, code = 503, "server_error", "out_of_memory"
+
+
+class LostError(RefusedError):
+    """The worker that decoded the request died."""
+
+    status, kind, code = 503, "server_error", "worker_lost"
+
+
+# Settings of other interfaces that decoders here do not have, with the values that change nothing.
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "top_p": (1,),
+    "top_k": (0,),
+    "num_beams": (1,),
+    "num_return_sequences": (1,),
+    "num_choices": (1,),
+    "best_of": (1,),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "echo": (False,),
+    "tools": ([],),
+    "functions": ([],),
+    "tool_choice": ("none",),
+    "parallel_tool_calls": (False, True),
+    "modalities": (["text"],),
+    "store": (False,),
+    "service_tier": ("auto", "default"),
+    "metadata": ({},),
+}
+
+
+def check_neutral(name: str, value: Any) -> None:
+    """Refuse a setting that decoders here do not have, unless its value changes nothing."""
+    same_kind = (each for each in NEUTRAL[name] if isinstance(each, bool) == isinstance(value, bool))  # True equals 1
+    if value is not None and value not in same_kind:
+        advice = "use the decoder `dream`, such as dream(top-p=0.9)" if name == "top_p" else "leave it out"
+        raise RefusedError(f"{name}={value!r} is not supported: {advice}", param=name)
+
+
+Show = Literal["text", "drafts", "trace"]  # what updates carry: stable text, and drafts or lines of a trace beside it
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """What an answer's text must match: a JSON schema or a regular expression."""
+    """A JSON schema or a regular expression that the text of an answer must match."""
 
     kind: Literal["json", "regex"]
     text: str
+
+
+class RequestOptions(DecodingOptions, total=False):
+    """Everything that a request may say beside its prompt."""
+
+    template: str | None  # the answer with gaps, each written <mask:n>
+    suffix: str  # the end of the template that is not part of the answer
+    grammar: Grammar | None
+    show: Show | None
+    client: str
 
 
 @dataclass(frozen=True)
@@ -54,108 +140,87 @@ class Request:
     decoding: Decoding
     given: str = ""  # with a template: the text before it, which is not part of the answer
     suffix: str = ""  # the end of the template, if that is not part of the answer either
-    template: bool = False
+    infill: bool = False  # the prompt has gaps to be filled
     grammar: Grammar | None = None
-    show: Show | None = None  # None: only the answer is wanted
+    show: Show | None = None  # None: there is one update, with the answer
     client: str = ""  # requests of different clients take turns
+    max_forward_passes: int = 0  # upper bound of its cost
 
     def sample(self, number: int) -> Request:
-        """The request for the n-th independent answer."""
-        decoding = replace(self.decoding, seed=reseed(self.decoding.seed, number))
-        return replace(self, decoding=decoding)
-
-    @property
-    def rows(self) -> int:
-        """Rows that it may cost."""
-        masks = self.masks
-        return self.decoding.decoder.resolved(masks).max_forward_passes(masks)
-
-    def cut(self, text: str) -> str:
-        """The answer inside a whole text."""
-        return text[len(self.given) :].removesuffix(self.suffix)
+        """Return the request for the n-th independent answer."""
+        return replace(self, decoding=replace(self.decoding, seed=reseed(self.decoding.seed, number)))
 
     @property
     def masks(self) -> int:
-        return sum(part for part in self.prompt.parts if isinstance(part, int)) + self.decoding.length
+        return self.prompt.gaps + self.decoding.length
+
+    def answer_in(self, text: str) -> str:
+        """Return the answer without the given text around it."""
+        return text[len(self.given) :].removesuffix(self.suffix)
 
 
 @dataclass(frozen=True)
 class Completed:
+    """The answer to a request."""
+
     output: Output
     text: str
     finish: Finish
     prompt_tokens: int
-    ids: tuple[int, ...]  # of the text
-    logp: tuple[float, ...]  # of each of them, when it was written
+    ids: tuple[int, ...]  # tokens of the text
+    logp: tuple[float, ...]  # log p of each token when it was written
 
 
 @dataclass(frozen=True)
 class Update:
-    """What a step of a request brought."""
+    """A change to the answer of a request, after a step of its decoder."""
 
     step: int
-    text: str = ""  # newly committed: certain to be part of the answer, and following what was committed before
-    draft: str | None = None  # the leading row's text, with a sign for each mask
-    line: dict[str, Any] | None = field(default=None, repr=False)  # of the trace
+    text: str = ""  # stable text that follows what earlier updates carried
+    draft: str | None = None  # the text of the best hypothesis, with a sign for each mask
+    line: dict[str, Any] | None = field(default=None, repr=False)  # a line of the trace
     answer: Completed | None = None  # with the last update
 
 
-def read_request(
-    model: Model,
-    prompt: OnePrompt,
-    decoding: Mapping[str, Any],
-    limits: RequestLimits,
-    vocab: int | None = None,
-    *,
-    template: str | None = None,
-    **more: Any,
+def read_request(model: Model, prompt: OnePrompt, options: Mapping[str, Any], limits: RequestLimits) -> Request:
+    """Make a request from `RequestOptions`. Whatever can be refused is refused here, before the request waits."""
+    known = RequestOptions.__annotations__
+    for name in options.keys() - known.keys():
+        raise UnmaskError(f"unknown argument {name!r}: {nearest(name, known)}")
+    own = {name: value for name, value in options.items() if value is not None}
+    decoding = {name: own.pop(name) for name in DecodingOptions.__annotations__ if name in own}
+    template = own.pop("template", None)
+    length = model.default_length if template is None else 0
+    chosen = Decoding.from_dict({"length": length, **decoding})
+    _check_length(chosen.length, limits)
+    if template is None:
+        request = Request(Generation(model, chosen).read(prompt), chosen, **own)
+    else:
+        request = _with_template(model, prompt, chosen, template, own)
+    _check_length(request.masks, limits)
+    decoder = resolve(chosen.decoder, model.denoiser.block_size, request.masks)
+    times = 2 if chosen.guidance > 0 else 1
+    advice = f"this server allows {limits.max_forward_passes:,}: choose a shorter answer or less search"
+    check_cost(decoder, request.masks, limits.max_forward_passes, times, advice=advice)
+    return replace(request, max_forward_passes=times * decoder.max_forward_passes(request.masks))
+
+
+def _with_template(
+    model: Model, prompt: OnePrompt, decoding: Decoding, template: str, own: Mapping[str, Any]
 ) -> Request:
-    """What can be refused is refused here, before the request waits. `vocab` is how many ids the model knows."""
-    default = 0 if template is not None else model.default_length
-    length = default if decoding.get("length") is None else decoding["length"]
-    chosen = Decoding.from_dict({**decoding, "length": length})
-    if chosen.length > limits.max_length:
-        raise UnmaskError(f"length={chosen.length} is above this server's limit: choose at most {limits.max_length}")
-    if isinstance(prompt, list) and vocab is not None:
-        _check_ids(prompt, vocab)
-    request = Request(read_prompt(model, prompt, chosen.length), chosen, **more)
-    if template is not None:
-        if not isinstance(prompt, str) and isinstance(prompt[0], int):
-            raise UnmaskError("a template follows text or chat messages, not token ids")
-        request = _with_template(model, request, template)
-    _check(model, request, limits)
-    return request
-
-
-def _with_template(model: Model, request: Request, template: str) -> Request:
-    if request.decoding.early_end:
-        raise UnmaskError("early_end does not work with a template: choose one of them")
-    if request.decoding.stop and not request.decoding.length:
+    if decoding.early_end:
+        raise UnmaskError("early_end and a template cannot be combined: leave out one of them")
+    if decoding.stop and not decoding.length:
         raise UnmaskError("stop ends the text after a template, and there is none: leave it out, or give a length")
-    given = request.prompt.text
-    prompt = read_prompt(model, given + template, request.decoding.length, infill=True)
-    return replace(request, prompt=prompt, given=given, template=True)
+    if not isinstance(prompt, str) and isinstance(prompt[0], int):
+        raise UnmaskError("a template follows text or chat messages, not token ids")
+    given = read_prompt(model, prompt, decoding.length).text
+    filled = Generation(model, decoding, infill=True).read(given + template)
+    if filled.ids.count(mask := model.denoiser.mask_id) > filled.gaps:
+        raise UnmaskError(f"the prompt contains the mask token (id {mask}): write a gap as <mask:n>")
+    return Request(filled, decoding, given=given, infill=True, **own)
 
 
-def _check(model: Model, request: Request, limits: RequestLimits) -> None:
-    mask, gaps = model.denoiser.mask_id, sum(part for part in request.prompt.parts if isinstance(part, int))
-    if request.prompt.ids.count(mask) > gaps:
-        raise UnmaskError(f"the prompt holds the mask token (id {mask}): give a template to have gaps filled")
-    if not request.prompt.ids:
-        raise UnmaskError("the prompt is empty: give at least one token")
-    if request.masks < 1:
-        raise UnmaskError(f"length={request.decoding.length} leaves nothing to write: give at least 1")
-    if request.masks > limits.max_length:
-        raise UnmaskError(f"{request.masks} masks are above this server's limit: choose at most {limits.max_length}")
-    if request.rows > limits.max_forward_passes:
-        raise UnmaskError(
-            f"this decoder asks for up to {request.rows} rows, above this server's limit of {limits.max_forward_passes}: "
-            "shorten the answer or search less"
-        )
-
-
-def _check_ids(prompt: list[Any], vocab: int) -> None:
-    """An id that does not exist would end a GPU's process, and everything in it."""
-    for token in prompt:
-        if isinstance(token, int) and not 0 <= token < vocab:
-            raise UnmaskError(f"there is no token {token}: the model knows 0 to {vocab - 1}")
+def _check_length(length: int, limits: RequestLimits) -> None:
+    if length > limits.max_length:
+        raise UnmaskError(f"length must be at most {limits.max_length} on this server, got {length}")

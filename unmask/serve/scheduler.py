@@ -1,316 +1,226 @@
-"""Requests that are about to begin, gathered by their settings.
+"""The loop of the server: admit requests into batches, run a forward pass, continue the decoders that waited for it.
 
-Between two forwards a decoder works once for all requests of its cohort. Where requests end one by one, those that take
-their places would each be a cohort of its own, and many small cohorts cost more than the forwards that they share. So a
-request waits a few forwards for others, unless few with its settings are being decoded. Many requests decoded together: decoders run side by side, and one forward answers what they ask.
-
-Every cohort runs the code of `unmask generate` in a coroutine of its own, which sleeps whenever its decoder asks the
-network. A step takes questions that wait, oldest first, answers them by one forward and wakes their decoders. So a
-request begins within a few steps, whatever the others are doing, and decoders need not know of one another. A thread that decodes tickets of a queue with one loaded model."""
+Every batch runs the code of `unmask generate` in a coroutine that stops whenever its decoder needs the network
+(`Batch.forward`). `Scheduler.step` takes the forward passes that have waited longest, as many as fit, runs them as one
+and resumes their batches. So a request begins within a few steps whatever else is decoded, and a decoder needs to know
+nothing of other requests.
+"""
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 
 import torch
 
-from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
-from unmask.core.shapes import Columns
+from unmask.core import Beliefs
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.runs.worker import out_of_memory
-from unmask.serve.batch import Cohort, LeftError, Question, answer, settings_of, together
-from unmask.serve.errors import ClosingError, TooLargeError
-from unmask.serve.queue import Ticket, TicketQueue
-from unmask.serve.request import RequestLimits
-from unmask.serve.structured import Constrained
+from unmask.runs.generation import out_of_memory
+from unmask.serve.batch import Batch, Forward, batch_key, concatenate, run_together
+from unmask.serve.queue import PendingRequest, Replica, RequestQueue
+from unmask.serve.request import ClosingError, RequestLimits, TooLargeError
 
-PART = 8  # nobody waits any longer in a group that is at least this part of those being decoded with its settings
-PATIENCE = 8  # forwards that a group waits at most
+ENOUGH = 8  # a group is admitted once it has 1/8 as many requests as are being decoded with its key
+PATIENCE = 8  # forward passes that a group waits at most
 
-
-@dataclass
-class Group:
-    tickets: list[Ticket] = field(default_factory=list)
-    waited: int = 0  # forwards
-
-    @property
-    def wanted(self) -> list[Ticket]:
-        return [ticket for ticket in self.tickets if ticket.wanted]
-
-
-class Gathering:
-    def __init__(self, model: Model):
-        self.model = model
-        self._groups: defaultdict[Hashable, Group] = defaultdict(Group)
-
-    def __len__(self) -> int:
-        return sum(len(group.wanted) for group in self._groups.values())
-
-    def add(self, tickets: Iterable[Ticket]) -> None:
-        for ticket in tickets:
-            self._groups[settings_of(self.model, ticket)].tickets.append(ticket)
-
-    def wait(self) -> None:
-        """For one more forward."""
-        for group in self._groups.values():
-            group.waited += 1
-
-    def take(self, decoded: Mapping[Hashable, int]) -> Iterator[tuple[Hashable, list[Ticket]]]:
-        """The groups that need not wait any longer, given how many requests of which settings are being decoded."""
-        for settings, group in list(self._groups.items()):
-            tickets = group.wanted
-            if PART * len(tickets) >= decoded.get(settings, 0) or group.waited >= PATIENCE or not tickets:
-                del self._groups[settings]
-                yield settings, tickets
-
-    def take_all(self) -> list[Ticket]:
-        tickets = [ticket for group in self._groups.values() for ticket in group.wanted]
-        self._groups.clear()
-        return tickets
-
-
+OnForward = Callable[[int, int], None]  # called with the rows and the requests of every forward pass
 log = logging.getLogger("unmask.serve")
 
 
-class Shared(Wrapper):
-    """Leaves every question to the batcher, in parts that fit its batch, and sleeps until they are answered.
+class Scheduler:
+    """Decodes requests with one model, many at a time."""
 
-    Nothing is computed for tickets that were cancelled: their rows are told to be certain of any token, and soon end.
-    """
+    def __init__(self, model: Model, max_batch: int, on_forward: OnForward = lambda rows, requests: None):
+        self.model, self.max_batch, self.on_forward = model, max_batch, on_forward
+        self.broken = False  # the device failed and cannot be used any more by this process
+        self.running = 0  # requests being decoded or about to be; written once per step, since other threads read it
+        self._admission = Admission(model)
+        self._waiting: deque[Batch] = deque()  # batches with a forward pass, the one that has waited longest first
 
-    def __init__(self, inner: Denoiser, batcher: Batcher, cohort: Cohort):
-        super().__init__(inner)
-        self.batcher, self.cohort = batcher, cohort
-
-    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
-        while True:
-            with suppress(LeftError):
-                return self._live(canvas, at, cache) if self.cohort.left else self._whole(canvas, at, cache)
-
-    def _live(self, canvas: Canvas, at: Columns, cache: CacheView | None) -> Beliefs:
-        left = torch.tensor(sorted(self.cohort.left), device=self.device)
-        live = (~torch.isin(canvas.problem, left)).nonzero()[:, 0]
-        beliefs = Beliefs(lambda places: places, (0, at.shape[1]), self.vocab, self.mask_id, self.device)
-        if len(live):
-            beliefs = self._whole(canvas.rows(live), at[live], cache and cache.take_listed(live.tolist()))
-        return beliefs.among(live, len(canvas), int(self.mask_id == 0), self.dtype)
-
-    def _whole(self, canvas: Canvas, at: Columns, cache: CacheView | None) -> Beliefs:
-        question = Question(self.inner, canvas, at, cache, len(self.cohort))
-        return together([self.cohort.asleep(part) for part in question.parts(self.batcher.batch)])
-
-
-class Batcher:
-    """`answered` is told the rows and the requests of every forward."""
-
-    def __init__(self, model: Model, batch: int, answered: Callable[[int, int], None] = lambda rows, requests: None):
-        self.model, self.batch, self.answered = model, batch, answered
-        self.broken = False  # whether the device failed for good
-        self.again: list[Ticket] = []  # to be started once more: they did not fit the memory, or their cohort failed
-        self._gathering = Gathering(model)
-        self._waiting: deque[Cohort] = deque()  # the question that has waited longest first
-        self._size = 0  # counted after every step, since other threads ask for it
-
-    def __len__(self) -> int:
-        """Requests being decoded or about to be."""
-        return self._size
-
-    def start(self, *tickets: Ticket) -> None:
-        """Those with equal settings decode as one batch, which begins at one of the next steps."""
-        self._gathering.add(tickets)
+    def add(self, requests: Iterable[PendingRequest]) -> None:
+        self._admission.add(requests)
         self._count()
 
-    def start_again(self) -> None:
-        tickets, self.again = self.again, []
-        self.start(*tickets)
-
     def step(self) -> None:
-        """One forward, and all that its answers let decoders do."""
-        self._drop_cancelled()
-        self._begin()
+        """Admit requests, run one forward pass, and continue the decoders that waited for it."""
+        self._remove_cancelled()
+        for batch in self._admit():
+            self._resume(batch)
         if self._waiting:
-            cohorts = self._take()
-            answers = self._answer([cohort.question for cohort in cohorts if cohort.question is not None])
-            for cohort, beliefs in zip(cohorts, answers, strict=True):
-                if isinstance(beliefs, BaseException):
-                    cohort.throw(beliefs)
-                else:
-                    cohort.resume(beliefs)
-                self._wait(cohort)
-            self._gathering.wait()
+            batches = self._next_batches()
+            results = self._run([batch.forward for batch in batches if batch.forward is not None])
+            for batch, result in zip(batches, results, strict=True):
+                self._resume(batch, result)
+            self._admission.count_forward()
         self._count()
 
     def stop(self, error: Exception) -> None:
-        """End everything."""
-        for cohort in self._waiting:
-            cohort.end()
-        for ticket in chain(self.again, self._gathering.take_all(), *(cohort.tickets for cohort in self._waiting)):
-            ticket.post(error)
+        """End every request with an error."""
+        for batch in self._waiting:
+            batch.stop()
+        waiting = (requests for _, requests in self._admission.take({}))
+        for pending in chain(*waiting, *(batch.requests for batch in self._waiting)):
+            pending.post(error)
         self._waiting.clear()
-        self.again.clear()
         self._count()
 
-    def _begin(self) -> None:
-        decoded = Counter[Hashable]()
-        for cohort in self._waiting:
-            decoded[cohort.settings] += len(cohort)
-        for settings, tickets in self._gathering.take(decoded):
-            for first in range(0, len(tickets), self.batch):
-                cohort = Cohort(settings, tickets[first : first + self.batch], self._decode)
-                cohort.resume()
-                self._wait(cohort)
-
-    def _wait(self, cohort: Cohort) -> None:
-        if cohort.question is not None:
-            self._waiting.append(cohort)
-
     def _count(self) -> None:
-        self._size = len(self._gathering) + sum(map(len, self._waiting))
+        self.running = len(self._admission) + sum(map(len, self._waiting))
 
-    def _drop_cancelled(self) -> None:
-        for cohort in [cohort for cohort in self._waiting if cohort.notices()]:
-            self._waiting.remove(cohort)
-            if cohort.live:
-                cohort.throw(LeftError())
-                self._wait(cohort)
+    def _remove_cancelled(self) -> None:
+        for batch in [batch for batch in self._waiting if batch.find_cancelled()]:
+            self._waiting.remove(batch)
+            if batch.active:
+                self._resume(batch)
             else:
-                cohort.end()
+                batch.stop()
 
-    def _take(self) -> list[Cohort]:
-        """The oldest question, and as many others as may join it and fit the batch."""
-        taken = [self._waiting.popleft()]
-        first = taken[0].question
+    def _admit(self) -> Iterator[Batch]:
+        decoded = Counter[Hashable]()
+        for batch in self._waiting:
+            decoded[batch.key] += len(batch)
+        for key, requests in self._admission.take(decoded):
+            for first in range(0, len(requests), self.max_batch):
+                yield Batch(self.model, key, requests[first : first + self.max_batch], lambda: self.max_batch)
+
+    def _next_batches(self) -> list[Batch]:
+        """Take the batch that has waited longest, and others whose forward passes join its own and fit beside it."""
+        taken, others = [self._waiting.popleft()], deque[Batch]()
+        first = taken[0].forward
         assert first is not None
-        rows, others = first.rows, deque[Cohort]()
-        for cohort in self._waiting:
-            question = cohort.question
-            assert question is not None
-            if rows + question.rows <= self.batch and first.joins(question):
-                taken.append(cohort)
-                rows += question.rows
+        rows = len(first)
+        for batch in self._waiting:
+            forward = batch.forward
+            assert forward is not None
+            if rows + len(forward) <= self.max_batch and first.joins(forward):
+                taken.append(batch)
+                rows += len(forward)
             else:
-                others.append(cohort)
+                others.append(batch)
         self._waiting = others
         return taken
 
-    def _answer(self, questions: Sequence[Question]) -> list[Beliefs | BaseException]:
-        """A forward that does not fit the memory is halved, and those to come have no more rows than its halves."""
-        rows = sum(question.rows for question in questions)
+    def _run(self, forwards: Sequence[Forward]) -> list[Beliefs | Exception]:
+        """Return the result of each forward pass, or its error.
+
+        Where the memory is too small, the forward passes are halved, and later ones have no more rows than a half.
+        """
+        rows = sum(map(len, forwards))
         try:
-            answers = answer(questions)
-            self.answered(rows, sum(question.requests for question in questions))
-            return list(answers)
+            results = run_together(forwards)
+            self.on_forward(rows, sum(forward.requests for forward in forwards))
+            return [*results]
         except Exception as error:
             full, failure = out_of_memory(error), error.with_traceback(None)  # a traceback would hold the tensors
         if full:
             torch.cuda.empty_cache()
-            self.batch = max(1, min(self.batch, rows // 2))
-            log.warning("out of memory: forwards have at most %d rows from now on", self.batch)
-        if len(questions) > 1:
-            half = (len(questions) + 1) // 2
-            return [*self._answer(questions[:half]), *self._answer(questions[half:])]
-        parts = questions[0].parts(max(1, rows // 2))
-        return [self._answer_parts(parts) if full and len(parts) > 1 else failure]
+            self.max_batch = max(1, min(self.max_batch, rows // 2))
+            log.warning("out of memory: forward passes have at most %d rows from now on", self.max_batch)
+        if len(forwards) > 1:
+            half = (len(forwards) + 1) // 2
+            return [*self._run(forwards[:half]), *self._run(forwards[half:])]
+        parts = forwards[0].split(max(1, rows // 2))
+        return [self._run_parts(parts) if full and len(parts) > 1 else failure]
 
-    def _answer_parts(self, parts: Sequence[Question]) -> Beliefs | BaseException:
-        """Of one question, a few rows at a time."""
-        answers = [self._answer([part])[0] for part in parts]
-        failed = [answer for answer in answers if isinstance(answer, BaseException)]
-        return failed[0] if failed else together([answer for answer in answers if isinstance(answer, Beliefs)])
+    def _run_parts(self, parts: Sequence[Forward]) -> Beliefs | Exception:
+        results = [self._run([part])[0] for part in parts]
+        failed = [result for result in results if isinstance(result, Exception)]
+        return failed[0] if failed else concatenate([result for result in results if isinstance(result, Beliefs)])
 
-    def _decode(self, cohort: Cohort) -> None:
-        """The life of a cohort, in its coroutine."""
+    def _resume(self, batch: Batch, result: Beliefs | Exception | None = None) -> None:
         try:
-            cohort.decode(self.model, partial(self._around, cohort))
+            batch.resume(result)
         except Exception as error:
-            self.broken |= isinstance(error, torch.AcceleratorError)
-            if len(cohort.tickets) == 1 or self.broken:
-                for ticket in cohort.live:
-                    self._fail(ticket, error)
-            else:
-                self._begin_again(cohort.live, error)
+            self._fail(batch, error)
+        if batch.forward is not None:
+            self._waiting.append(batch)
 
-    def _begin_again(self, tickets: Sequence[Ticket], error: Exception) -> None:
-        """Each alone: what one of them does to the others cannot be known. Nothing of them was told."""
-        log.warning("%d requests begin again, each by itself: %s", len(tickets), error)
-        for ticket in tickets:
-            ticket.alone = True
-        self.again.extend(tickets)
+    def _fail(self, batch: Batch, error: Exception) -> None:
+        """Decode each request of a failed batch on its own; a request that fails on its own ends with the error."""
+        self.broken |= isinstance(error, torch.AcceleratorError)
+        if len(batch.requests) == 1 or self.broken:
+            for pending in batch.active:
+                self._fail_one(pending, error)
+            return
+        log.warning("%d requests are decoded again, each on its own: %s", len(batch.active), error)
+        for pending in batch.active:
+            pending.isolated = True
+        self._admission.add(batch.active)
 
-    def _fail(self, ticket: Ticket, error: Exception) -> None:
-        if isinstance(error, UnmaskError):
-            ticket.post(error)
-        elif not out_of_memory(error):
-            log.error("a request failed", exc_info=error)
-            ticket.post(error)
-        elif not ticket.retried and not ticket.told:
-            ticket.retried = True
-            self.again.append(ticket)
+    def _fail_one(self, pending: PendingRequest, error: Exception) -> None:
+        if out_of_memory(error) and not pending.retried and not pending.streamed:
+            pending.retried = True
+            self._admission.add([pending])
+        elif out_of_memory(error):
+            pending.post(TooLargeError("the request does not fit the memory: shorten it or search less"))
         else:
-            ticket.post(TooLargeError("the memory does not hold this request: shorten it or search less"))
-
-    def _around(self, cohort: Cohort, denoiser: Denoiser) -> Denoiser:
-        shared, grammar = Shared(denoiser, self, cohort), cohort.tickets[0].request.grammar
-        return shared if grammar is None else Constrained(shared, self.model, grammar)
+            if not isinstance(error, UnmaskError):
+                log.error("a request failed", exc_info=error)
+            pending.post(error)
 
 
-log = logging.getLogger("unmask.serve")
+class Admission:
+    """Requests that are about to be decoded, grouped by their batch keys.
+
+    Where requests end one by one, those that take their places would each be a batch of one, and many small batches
+    cost more than the forward passes that they share. So a request waits a few forward passes for others, unless few
+    with its key are being decoded.
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
+        self._groups: defaultdict[Hashable, list[PendingRequest]] = defaultdict(list)
+        self._waited = Counter[Hashable]()  # forward passes that each group has waited
+
+    def __len__(self) -> int:
+        return sum(pending.active for group in self._groups.values() for pending in group)
+
+    def add(self, requests: Iterable[PendingRequest]) -> None:
+        for pending in requests:
+            self._groups[batch_key(self.model, pending)].append(pending)
+
+    def count_forward(self) -> None:
+        self._waited.update(self._groups.keys())
+
+    def take(self, decoded: Mapping[Hashable, int]) -> Iterator[tuple[Hashable, list[PendingRequest]]]:
+        """Take the groups that need not wait longer, given how many requests of each key are being decoded."""
+        for key, group in list(self._groups.items()):
+            requests = [pending for pending in group if pending.active]
+            if ENOUGH * len(requests) >= decoded.get(key, 0) or self._waited[key] >= PATIENCE or not requests:
+                del self._groups[key], self._waited[key]
+                yield key, requests
 
 
-class Replica:
-    def __init__(self, model: Model, limits: RequestLimits, answered: Callable[[int, int], None], queue: TicketQueue):
-        self.model, self.queue, self.limits = model, queue, limits
-        self.batcher = Batcher(model, limits.batch_rows, answered)
-        self.stopped = False
-        self._thread = threading.Thread(target=self._run, name=f"unmask-{model.name}", daemon=True)
+class LocalReplica(Replica):
+    """A thread with a scheduler for one loaded model."""
 
-    def start(self) -> None:
-        self.queue.join()
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Give up what is being decoded."""
-        self.stopped = True
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
+    def __init__(self, model: Model, limits: RequestLimits, on_forward: OnForward, queue: RequestQueue):
+        super().__init__(queue, model.name)
+        self.max_running = limits.running
+        self.scheduler = Scheduler(model, limits.max_batch, on_forward)
 
     @property
     def broken(self) -> bool:
-        """A device that failed fails for good: only another process can use it."""
-        return self.batcher.broken
+        return self.scheduler.broken
 
     @property
     def running(self) -> int:
-        return len(self.batcher)
+        return self.scheduler.running
 
-    def join(self, timeout: float | None = None) -> None:
-        self._thread.join(timeout)
-
-    def _run(self) -> None:
+    def _loop(self) -> None:
         # Coroutines leave and enter inference mode in any order: it has to hold outside all of them.
         with torch.inference_mode():
-            while not self.stopped and not self.broken and not (self.queue.closed and not len(self.batcher)):
+            while not self.stopped and not self.broken and (self.running or not self.queue.closed):
                 try:
-                    self._turn()
-                except Exception as error:  # of the batcher itself: no request may be left waiting for an answer
+                    if not self.running:
+                        self.queue.wait()
+                    self.scheduler.add(self.queue.take_share(self.max_running - self.running))
+                    self.scheduler.step()
+                except Exception as error:  # an error of the scheduler itself: no request may wait for ever
                     log.exception("a step failed")
-                    self.batcher.stop(error)
-            self.batcher.stop(ClosingError("the server was stopped before this request was finished"))
-            self.queue.leave()
-
-    def _turn(self) -> None:
-        if not len(self.batcher):
-            self.queue.wait()
-        self.batcher.start(*self.queue.take_share(self.limits.running - len(self.batcher)))
-        self.batcher.step()
-        self.batcher.start_again()
+                    self.scheduler.stop(error)
+            self.scheduler.stop(ClosingError("the server was stopped before this request was finished"))
+            self.queue.remove_replica()

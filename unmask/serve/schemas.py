@@ -1,4 +1,4 @@
-"""The bodies of HTTP requests: OpenAI's fields, and those of this package beside them. Nothing is ignored."""
+"""The schemas of HTTP requests: OpenAI's fields, and those of this package beside them. No field is ignored."""
 
 from __future__ import annotations
 
@@ -9,48 +9,28 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from unmask.core import Decoder, decoder
 from unmask.errors import UnmaskError
-from unmask.runs.settings import heated
-from unmask.serve.errors import BadBodyError
-from unmask.serve.request import Grammar
+from unmask.runs.settings import DecodingOptions, with_temperature
+from unmask.serve.request import NEUTRAL, Grammar, check_neutral
 
-# Settings of OpenAI's interface that decoders here do not have, with the values that mean nothing.
-INSTEAD = {"top_p": "it is a setting of the decoder `dream`, such as dream(top-p=0.9); leave it out"}
-NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "top_p": (1,),
-    "frequency_penalty": (0,),
-    "presence_penalty": (0,),
-    "logit_bias": ({},),
-    "best_of": (1,),
-    "echo": (False,),
-    "top_logprobs": (0,),
-    "tools": ([],),
-    "functions": ([],),
-    "tool_choice": ("none",),
-    "parallel_tool_calls": (False, True),
-    "modalities": (["text"],),
-    "store": (False,),
-    "service_tier": ("auto", "default"),
-    "metadata": ({},),
-}
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class Body(BaseModel):
+class Schema(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class StreamOptions(Body):
+class StreamOptions(Schema):
     include_usage: bool = False
     include_obfuscation: Literal[False] = False
 
 
-class TextPart(Body):
+class TextPart(Schema):
     type: Literal["text"]
     text: str
 
 
-class Message(Body):
+class Message(Schema):
     role: Literal["system", "user", "assistant"]
     content: str | list[TextPart]
 
@@ -59,14 +39,14 @@ class Message(Body):
         return {"role": self.role, "content": content}
 
 
-class JsonSchema(Body):
+class JsonSchema(Schema):
     name: str | None = None
     description: str | None = None
     strict: bool | None = None
     json_schema: dict[str, Any] = Field(alias="schema")
 
 
-class ResponseFormat(Body):
+class ResponseFormat(Schema):
     type: Literal["text", "json_object", "json_schema", "regex"]
     json_schema: JsonSchema | None = None
     pattern: str | None = None  # of type `regex`
@@ -85,13 +65,13 @@ class ResponseFormat(Body):
         return Grammar("regex", self.pattern)
 
 
-class Settings(Body):
-    """Fields that every request may have."""
+class Settings(Schema):
+    """Fields that every request may have. Those named as in `unmask.Decoding` are options of decoding."""
 
     @model_validator(mode="before")
     @classmethod
-    def _unicode(cls, values: Any) -> Any:
-        """JSON can name half of a surrogate pair, which no text has."""
+    def _check_unicode(cls, values: Any) -> Any:
+        """Refuse half of a surrogate pair, which JSON can hold but text cannot."""
         if isinstance(values, bytes):
             raise ValueError("send it with the header Content-Type: application/json")
         try:
@@ -113,14 +93,13 @@ class Settings(Body):
     template: str | None = None  # the answer with gaps, each written <mask:n>
     timeout: float | None = Field(None, gt=0)  # seconds
 
-    def decoding(self, default: str | Decoder, length: int | None) -> dict[str, Any]:
-        """The fields of `unmask.Decoding` that were given."""
-        chosen = decoder.make(self.decoder if self.decoder is not None else default)
+    def decoding(self, default: str | Decoder) -> dict[str, Any]:
+        """Return the options of decoding that were given; `default` is the decoder of the server."""
+        chosen = decoder.make(default if self.decoder is None else self.decoder)
         if self.temperature is not None:
-            chosen = heated(chosen, self.temperature)
-        names = ("seed", "guidance", "suppress", "early_end", "cache", "stop")
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
-        return {**given, "decoder": chosen, **({} if length is None else {"length": length})}
+            chosen = with_temperature(chosen, self.temperature)
+        names = DecodingOptions.__annotations__.keys() & (type(self).model_fields.keys() | {"length"})
+        return {name: getattr(self, name) for name in names} | {"decoder": chosen}
 
 
 class Completion(Settings):
@@ -130,13 +109,17 @@ class Completion(Settings):
     stream_options: StreamOptions | None = None
     stream_mode: Literal["committed", "denoise"] = "committed"
     response_format: ResponseFormat | None = None
-    top_p: Any = None
-    frequency_penalty: Any = None
-    presence_penalty: Any = None
-    logit_bias: Any = None
-    store: Any = None
-    service_tier: Any = None
-    metadata: Any = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_neutral(cls, values: Any) -> Any:
+        """Drop unsupported settings whose values change nothing, and refuse others."""
+        if not isinstance(values, dict):
+            return values
+        unsupported = NEUTRAL.keys() - cls.model_fields.keys()
+        for name in unsupported & values.keys():
+            check_neutral(name, values[name])
+        return {name: value for name, value in values.items() if name not in unsupported}
 
     @property
     def length_name(self) -> str:
@@ -151,12 +134,7 @@ class Completion(Settings):
         return False
 
     def check(self) -> None:
-        """Refuses settings that would have to be ignored."""
-        for name, values in NEUTRAL.items():
-            value = getattr(self, name, None)
-            if value is not None and not any(value == same and _is_bool(value) == _is_bool(same) for same in values):
-                instead = INSTEAD.get(name, "decoders here have no such setting; leave it out")
-                raise BadBodyError(f"{name}={value!r} cannot be honoured: {instead}", name)
+        """Refuse settings that would have to be ignored."""
         if self.stream_options is not None and not self.stream:
             raise UnmaskError("stream_options is for streams: set stream=true or leave it out")
         if self.stream_mode != "committed" and not self.stream:
@@ -167,26 +145,25 @@ class TextCompletion(Completion):
     prompt: str | list[int] | list[str]
     suffix: str | None = None
     logprobs: int | None = None
-    best_of: Any = None
-    echo: Any = None
 
     @property
     def wants_logprobs(self) -> bool:
         return self.logprobs is not None
 
     def one_prompt(self) -> str | list[int]:
-        if isinstance(self.prompt, list) and self.prompt and isinstance(self.prompt[0], str):
-            if len(self.prompt) > 1:
-                raise UnmaskError(f"a request has one prompt, not {len(self.prompt)}: send one request for each")
-            return self.prompt[0]
-        return self.prompt  # type: ignore[return-value]
+        if isinstance(self.prompt, str):
+            return self.prompt
+        texts = [part for part in self.prompt if isinstance(part, str)]
+        if len(texts) > 1:
+            raise UnmaskError(f"a request has one prompt, got {len(texts)}: send one request for each")
+        return texts[0] if texts else [part for part in self.prompt if isinstance(part, int)]
 
     def check(self) -> None:
         super().check()
         if self.logprobs:
             raise UnmaskError(
-                f"logprobs={self.logprobs} cannot be honoured: alternatives are not kept; logprobs=0 gives log p of "
-                "each token when it was written"
+                f"logprobs must be 0, got {self.logprobs}: 0 returns log p of each token when it was written; "
+                "alternatives are not kept"
             )
 
 
@@ -194,12 +171,6 @@ class ChatCompletion(Completion):
     messages: list[Message] = Field(min_length=1)
     max_completion_tokens: Count | None = None
     logprobs: bool | None = None
-    top_logprobs: Any = None
-    tools: Any = None
-    functions: Any = None
-    tool_choice: Any = None
-    parallel_tool_calls: Any = None
-    modalities: Any = None
 
     @property
     def length_name(self) -> str:
@@ -216,18 +187,15 @@ class ChatCompletion(Completion):
 
 
 class Decode(Settings):
-    """`/api/decode`: one prompt or one chat, decoded in full view."""
+    """`/api/decode`: one prompt or one chat, decoded with a trace."""
 
     prompt: str | None = None
     messages: list[Message] | None = Field(None, min_length=1)
     length: Count | None = None
 
     def one_prompt(self) -> str | list[dict[str, str]]:
-        if (self.prompt is None) == (self.messages is None):
-            raise UnmaskError("give either prompt or messages")
-        return self.prompt if self.messages is None else [message.plain() for message in self.messages]  # type: ignore[return-value]
-
-
-def _is_bool(value: Any) -> bool:
-    """True equals 1, and does not mean it."""
-    return isinstance(value, bool)
+        if self.prompt is not None and self.messages is None:
+            return self.prompt
+        if self.messages is not None and self.prompt is None:
+            return [message.plain() for message in self.messages]
+        raise UnmaskError("give either prompt or messages")

@@ -25,7 +25,7 @@ from unmask.serve.request import Grammar, Request
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
-LARGEST = 65536  # characters of a grammar
+MAX_GRAMMAR = 65536  # characters of a grammar
 
 
 def left_to_right(decoder: Decoder) -> bool:
@@ -33,7 +33,7 @@ def left_to_right(decoder: Decoder) -> bool:
 
 
 def check_grammar(model: Model, request: Request) -> None:
-    """Refuses what the model, the decoder or the grammar itself does not allow."""
+    """Refuse a grammar that is not valid, or that the model, the decoder or other options do not allow."""
     grammar = request.grammar
     if grammar is None:
         return
@@ -42,25 +42,25 @@ def check_grammar(model: Model, request: Request) -> None:
             "a grammar needs a decoder that writes from left to right: use decoder='left-to-right' or one with "
             "block=1, such as ots(block=1)"
         )
-    if request.template:
-        raise UnmaskError("a template and a grammar do not go together: choose one of them")
+    if request.infill:
+        raise UnmaskError("a template and a grammar cannot be combined: leave out one of them")
     if request.decoding.suppress:
-        raise UnmaskError("a grammar ends with the end-of-text that suppress forbids: choose one of them")
-    if len(grammar.text) > LARGEST:
-        raise UnmaskError(f"the grammar has {len(grammar.text)} characters: give at most {LARGEST}")
-    matcher = start(model, grammar)
+        raise UnmaskError("a grammar ends with the end-of-text that suppress forbids: leave out one of them")
+    if len(grammar.text) > MAX_GRAMMAR:
+        raise UnmaskError(f"the grammar must have at most {MAX_GRAMMAR} characters, got {len(grammar.text)}")
+    matcher = start_matcher(model, grammar)
     if matcher.is_error():
         raise UnmaskError(f"the grammar cannot be used: {matcher.get_error().splitlines()[0]}")
 
 
-def start(model: Model, grammar: Grammar) -> LLMatcher:
+def start_matcher(model: Model, grammar: Grammar) -> LLMatcher:
     try:
         from llguidance import LLMatcher
     except ImportError:
         raise UnmaskError("a grammar needs llguidance: pip install 'unmask[serve]'") from None
     tokenizer = _tokenizer(model)
     if grammar.kind == "json":
-        # Blanks between the words of JSON could go on for ever: a model that likes them would fill its canvas.
+        # Whitespace between the tokens of JSON has no limit: a model could fill its canvas with it.
         compact: Any = {"whitespace_flexible": False}
         try:
             schema = json.loads(grammar.text)
@@ -74,7 +74,7 @@ def start(model: Model, grammar: Grammar) -> LLMatcher:
 
 def _tokenizer(model: Model) -> LLTokenizer:
     if not isinstance(model.text, Subwords):
-        raise UnmaskError(f"{model.name} has no tokenizer of subwords: a grammar needs one")
+        raise UnmaskError(f"a grammar needs a tokenizer of subwords, which {model.name} does not have")
     return _read_tokenizer(model.text.tokenizer.to_str(), tuple(sorted(model.eos)))
 
 
@@ -86,14 +86,13 @@ def _read_tokenizer(text: str, eos: tuple[int, ...]) -> LLTokenizer:
 
 
 class Constrained(Wrapper):
-    """Tokens that the grammar forbids after a row's text so far have probability 0."""
+    """Gives probability 0 to tokens that the grammar forbids after the text of a row."""
 
     def __init__(self, inner: Denoiser, model: Model, grammar: Grammar):
         super().__init__(inner)
         self.eos = model.eos
-        self._states: dict[tuple[int, ...], LLMatcher] = {
-            (): start(model, grammar)
-        }  # by the ids of an answer's beginning
+        start = start_matcher(model, grammar)
+        self._states: dict[tuple[int, ...], LLMatcher] = {(): start}  # by the first ids of an answer
 
     def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         beliefs = self.inner(canvas, at, cache)

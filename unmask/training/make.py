@@ -16,13 +16,13 @@ from unmask.core import Decoder
 from unmask.decoders import BestOf, LowConfidence
 from unmask.errors import UnmaskError
 from unmask.models import Model
-from unmask.models.checkpoints.weights import save_folder, token_id, write_json
 from unmask.models.checkpoints.tokenizer import Subwords
+from unmask.models.checkpoints.weights import save_folder, token_id, write_json
 from unmask.models.network.network import Network
 from unmask.runs.files import locked, make_folder, refusal, write_whole
 from unmask.runs.generation import Generation
-from unmask.runs.prompts import read_prompt
 from unmask.runs.settings import Decoding
+from unmask.runs.text import read_prompt
 from unmask.tasks import Problem, Task
 from unmask.training.loop import STATE, TrainingState, between_steps, resume, save, train
 from unmask.training.recipe import END, MASK, Recipe, learn

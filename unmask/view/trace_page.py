@@ -14,10 +14,11 @@ from typing import Any
 
 from unmask.errors import UnmaskError
 from unmask.report.html import render_template
+from unmask.runs.files import strict_json
 from unmask.runs.grid import decoder_label
 from unmask.runs.record import trace_file
 from unmask.runs.store import read_run
-from unmask.runs.trace import Trace, strict_json
+from unmask.runs.trace import Trace
 from unmask.version import __version__
 
 FOLDER = Path(__file__).parent

@@ -1,8 +1,8 @@
 """Workers on one or many machines, run by Ray: on an existing cluster, or on one started for the run.
 
-Each actor holds the model; jobs and answers travel as plain values. A worker has one job at a time, so that its death
-can be traced to a problem: the problems of a batch whose worker died are tried again one by one elsewhere, and a
-problem that twice killed its worker alone becomes a recorded failure.
+Each actor holds the model; jobs and results travel as plain values. A worker has one job at a time, so that its death
+can be traced to a problem: the problems of a batch whose worker died are tried again one by one by other workers, and a
+problem that killed two workers alone becomes a recorded failure.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from unmask import environment
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, check_at_least
+from unmask.runs.engine import Batches
 from unmask.runs.header import contrast
-from unmask.runs.record import Name
-from unmask.runs.worker import Batches, Done, Job, Worker, failure
+from unmask.runs.record import Cell, Measured
+from unmask.runs.worker import Answer, Done, Job, Worker
 from unmask.version import __version__
 
 try:
@@ -29,8 +30,8 @@ try:
 except ImportError:
     raise UnmaskError("--engine ray needs Ray: pip install 'unmask[ray]'") from None
 
-MAX_DEATHS = 2  # of workers on one problem alone, after which it is left out
-MAX_FAILED_STARTS = 5  # workers in a row that died before their first job
+MAX_DEATHS = 2  # deaths of workers on one problem alone, after which it is left out
+MAX_FAILED_STARTS = 5  # consecutive deaths of workers before their first job
 PATIENCE = 900.0  # seconds without a worker or an answer before the cluster counts as gone
 
 
@@ -38,6 +39,7 @@ class Actor(Worker):
     """A worker that takes and returns plain values."""
 
     def work(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Decode a job."""
         return asdict(self.run(Job.from_dict(job)))
 
 
@@ -46,29 +48,33 @@ class WorkerPool:
     """The workers, and what each is doing."""
 
     new_actor: Any  # starts an actor
-    busy: dict[Any, tuple[Any, Job | None]] = field(default_factory=dict)  # by the pending answer
+    busy: dict[Any, tuple[Any, Job | None]] = field(default_factory=dict)  # actor and job by the pending result
     idle: list[Any] = field(default_factory=list)
     failed_starts: int = 0
-    exact: bool = True  # whether the workers must compute to the same bit
+    exact: bool = True  # the workers must compute the same bits
     first: dict[str, Any] | None = None  # the facts of the first worker
 
     def start(self) -> None:
+        """Start a worker and ask for its facts."""
         actor = self.new_actor()
         self.busy[actor.facts.remote()] = (actor, None)
 
     def give(self, job: Job) -> None:
+        """Have an idle worker decode a job."""
         actor = self.idle.pop()
         self.busy[actor.work.remote(job.to_dict())] = (actor, job)
 
     def end(self) -> None:
+        """Kill all workers."""
         for actor in [*self.idle, *(actor for actor, _ in self.busy.values())]:
             _kill(actor)
 
 
 class Ray:
+    """Workers of a Ray cluster."""
+
     def __init__(self, workers: int | None = None, address: str | None = None):
-        if workers is not None and workers < 1:
-            raise UnmaskError(f"workers={workers} does not work: choose 1 or more")
+        check_at_least(1, workers=workers)
         self.workers, self.address = workers, address
 
     def run(self, jobs: Iterable[Job], batches: Batches) -> Generator[tuple[Job, Done], None, None]:
@@ -93,36 +99,38 @@ class Queue:
         self.batches = batches
         self._again: deque[Job] = deque()
         self._fresh = deque(jobs)
-        self._deaths: Counter[Name] = Counter()
+        self._deaths: Counter[tuple[Cell, int, int, str]] = Counter()  # by cell, seed, sample and problem
 
     def __len__(self) -> int:
         return len(self._again) + len(self._fresh)
 
     def next(self) -> Job:
+        """Take as many problems as are to be decoded together."""
         if self._again:
             return self._again.popleft()
         job = self._fresh.popleft()
-        size = self.batches.size(job.shape)
+        size = self.batches.size(job)
         if size < len(job.problems):
             self._fresh.appendleft(job.part(size, len(job.problems)))
         return job.part(0, size)
 
     def died(self, job: Job) -> Done | None:
-        """Queue its problems again, one by one; or the failure of a problem that too often killed its worker alone."""
+        """Queue its problems again, one by one, or return the failure of one that killed too many workers alone."""
         if len(job.problems) > 1:
             self._again += [job.part(place, place + 1) for place in range(len(job.problems))]
             return None
-        problem = next(iter(job.problems))
-        name = Name(*job.cell, job.seed, job.sample, problem.id)
+        problem = next(iter(job.problems))[0]
+        name = (job.cell, job.seed, job.sample, problem)
         self._deaths[name] += 1
         if self._deaths[name] < MAX_DEATHS:
             self._again.append(job)
             return None
         sentence = f"the worker died {MAX_DEATHS} times on this problem alone: it was left out"
-        return Done((failure(problem, sentence, batch=1),), 1, False, 0.0)
+        return Done((Answer(job.record(problem, error=sentence, measured=Measured(batch=1))),), 1, False, 0.0)
 
 
 def _run(queue: Queue, pool: WorkerPool, count: int) -> Iterator[tuple[Job, Done]]:
+    """Keep the workers busy until the queue is empty, replacing those that die."""
     for _ in range(count):
         pool.start()
     while len(queue) or any(job for _, job in pool.busy.values()):
@@ -135,7 +143,7 @@ def _run(queue: Queue, pool: WorkerPool, count: int) -> Iterator[tuple[Job, Done
         try:
             values = ray.get(ready[0], timeout=PATIENCE)
         except (RayActorError, GetTimeoutError):
-            _kill(actor)  # it may be alive and out of reach
+            _kill(actor)  # it may be alive and unreachable
             yield from _replace(queue, pool, job)
             continue
         except RayTaskError as error:
@@ -147,12 +155,12 @@ def _run(queue: Queue, pool: WorkerPool, count: int) -> Iterator[tuple[Job, Done
             continue
         pool.failed_starts = 0
         done = Done.from_dict(values)
-        queue.batches.saw(job.shape, len(job.problems), done.fitted, done.roomy, done.seconds)
+        queue.batches.update(job, done)
         yield job, done
 
 
 def _replace(queue: Queue, pool: WorkerPool, job: Job | None) -> Iterator[tuple[Job, Done]]:
-    """A new worker for the one that died on this job, or before its first."""
+    """Start a worker in place of one that died on this job, or before its first."""
     if job is None:
         pool.failed_starts += 1
         if pool.failed_starts >= MAX_FAILED_STARTS:
@@ -168,6 +176,7 @@ def _kill(actor: Any) -> None:
 
 
 def _check(facts: dict[str, Any], first: dict[str, Any]) -> None:
+    """Refuse a worker of a different version, or one whose sums could differ in the last bit."""
     if facts["unmask"] != __version__:
         worker, version = facts["name"], facts["unmask"]
         raise UnmaskError(f"worker {worker} has unmask {version}, this is {__version__}: install the same version")
@@ -183,7 +192,7 @@ def _check(facts: dict[str, Any], first: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def cluster_of(address: str | None, workers: int | None) -> Iterator[None]:
-    """Joined by address, or started here and stopped with the run; a cluster this process already uses is kept."""
+    """Join a cluster by its address, or start one here and stop it at the end; keep one that this process uses."""
     if ray.is_initialized():
         yield
         return
@@ -202,7 +211,7 @@ def cluster_of(address: str | None, workers: int | None) -> Iterator[None]:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Ray itself would try for minutes."""
+    """Refuse an address that nobody answers at, which Ray itself would try for minutes."""
     host, _, port = (address or "").rpartition(":")
     if "/" in host or not host or not port.isdecimal():
         return
@@ -213,6 +222,7 @@ def _check_reachable(address: str | None) -> None:
 
 
 def count_workers(wanted: int | None, on_gpu: bool) -> int:
+    """Return the number of workers, by default one per GPU or core; refuse more than the cluster has."""
     kind = "GPU" if on_gpu else "CPU"
     available = int(ray.cluster_resources().get(kind, 0))
     if wanted is not None and wanted > available:

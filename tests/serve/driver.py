@@ -1,0 +1,100 @@
+"""Requests to a scheduler that is stepped by hand, without a thread or a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+import unmask
+from unmask.core import Beliefs, CacheView, Canvas, Wrapper
+from unmask.serve.queue import Event, PendingRequest
+from unmask.serve.request import Completed, RequestLimits, Show, read_request
+from unmask.serve.scheduler import Scheduler
+
+
+class Asked:
+    """A request, and all that was posted about it."""
+
+    def __init__(self, model: unmask.Model, prompt: str, show: Show | None = "text", **decoding):
+        self.prompt, self.options = prompt, decoding
+        self.events: list[Event] = []
+        request = read_request(model, prompt, {"show": show, **decoding}, RequestLimits())
+        self.pending = PendingRequest(request, self.events.append)
+
+    @property
+    def answer(self) -> Completed:
+        last = self.events[-1]
+        assert not isinstance(last, Exception), last
+        assert last.answer is not None
+        return last.answer
+
+    @property
+    def output(self) -> unmask.Output:
+        return self.answer.output
+
+    @property
+    def pieces(self) -> list[str]:
+        return [event.text for event in self.events if not isinstance(event, Exception)]
+
+    def check(self, model: unmask.Model) -> None:
+        """The answer is that of `generate`."""
+        expected = unmask.generate(model, self.prompt, **self.options)
+        assert (self.output.text, self.output.hypotheses) == (expected.text, expected.hypotheses)
+        assert self.output.settings == expected.settings
+        for count in ("forward_passes", "computed", "positions"):
+            assert getattr(self.output.cost, count) == getattr(expected.cost, count)
+        assert "".join(self.pieces) == expected.text
+
+
+def ask(model: unmask.Model, prompts: Iterable[str], **decoding) -> list[Asked]:
+    """Requests that differ by their prompts and seeds, and want only an answer."""
+    return [Asked(model, prompt, show=None, seed=7 * seed, **decoding) for seed, prompt in enumerate(prompts)]
+
+
+class Driver:
+    """A scheduler, and the rows and requests of every forward pass."""
+
+    def __init__(self, model: unmask.Model, max_batch: int = 64):
+        self.forwards: list[tuple[int, int]] = []
+        self.scheduler = Scheduler(model, max_batch, lambda *forward: self.forwards.append(forward))
+
+    @property
+    def running(self) -> int:
+        return self.scheduler.running
+
+    @property
+    def rows(self) -> list[int]:
+        return [rows for rows, _ in self.forwards]
+
+    @property
+    def requests(self) -> list[int]:
+        return [requests for _, requests in self.forwards]
+
+    def start(self, *every: Asked) -> None:
+        self.scheduler.add(asked.pending for asked in every)
+
+    def step(self, count: int = 1) -> None:
+        with torch.inference_mode():
+            for _ in range(count):
+                self.scheduler.step()
+
+    def finish(self) -> int:
+        steps = 0
+        while self.running:
+            self.step()
+            steps += 1
+        return steps
+
+
+class Small(Wrapper):
+    """Memory for a few rows of a few positions only."""
+
+    def __init__(self, inner, most: int, width: int = 100):
+        super().__init__(inner)
+        self.most, self.width = most, width
+
+    def __call__(self, canvas: Canvas, at, cache: CacheView | None = None) -> Beliefs:
+        if len(canvas) > self.most or canvas.width > self.width:
+            raise torch.OutOfMemoryError("no room")
+        return self.inner(canvas, at, cache)
