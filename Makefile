@@ -50,10 +50,12 @@ audit: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m tools.reference
+	$(BIN)/python -m tools.layers
 
 results: $(STAMP)
 	$(BIN)/python -m tools.results_page
 	$(BIN)/python -m tools.pictures
+	$(BIN)/python -m tools.animation
 
 # The documentation as a site, into build/site; a link that leads nowhere fails.
 site: $(STAMP)

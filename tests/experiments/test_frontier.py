@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import unmask
-from tests.experiments.test_docs import DOCS
 from tools.pictures import QUESTION, SCORERS, TEXTS
 from unmask.core import decoder
 from unmask.experiments.frontier import ABLATION, EXPERIMENT, SEARCH
 from unmask.experiments.results import Results, read_packed
 from unmask.experiments.setup import PUBLISHED, TINY, Setup
 from unmask.report.statistics import holm
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("setup", [TINY, PUBLISHED], ids=["tiny", "llada"])

@@ -1,8 +1,6 @@
 """`unmask report`: tables on standard output, files where they were asked for, one sentence for what cannot be."""
 
 import json
-import re
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,8 +10,6 @@ import pytest
 from tests.report.examples import grid, record, write_run
 from unmask.cli import main
 from unmask.runs.header import write_head
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reports.md"
 
 
 @pytest.fixture
@@ -141,17 +137,3 @@ def test_plots_without_matplotlib_are_refused_and_tables_are_not(run, tmp_path: 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert _sentence(run("r", "--plots", "figures")) == "plots need matplotlib: pip install 'unmask[plot]'"
     assert run("r", "--markdown", "t.md")[0] == 0
-
-
-def test_the_commands_of_the_page_about_reports_run(run, tmp_path: Path, monkeypatch, capsys):
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert {kind for kind, _ in blocks} == {"sh", "python"}
-    for kind, block in blocks:
-        if kind == "python":
-            exec(compile(block, str(PAGE), "exec"), {})
-        for line in block.replace("\\\n", "").splitlines() if kind == "sh" else ():
-            monkeypatch.setattr(sys, "argv", shlex.split(line))
-            with pytest.raises(SystemExit) as ended:
-                main()
-            assert not ended.value.code, capsys.readouterr().err
-    assert (tmp_path / "report.html").exists()

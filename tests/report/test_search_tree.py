@@ -1,9 +1,5 @@
 """A tree says what its trace says: every candidate counted once, the path to the answer marked, the same bytes."""
 
-import json
-import re
-import shlex
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,14 +7,12 @@ from pathlib import Path
 import pytest
 
 import unmask
-from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.report.plots import keep, kind_of
 from unmask.report.search_tree import describe, read_tree
 from unmask.report.tree_drawing import tree_image
 from unmask.runs.trace import Trace
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "searches.md"
 SEARCHES = ("ots(beams=3, block=3, temperature=1)", "ots(beams=2, block=3, interval=1, temperature=1)")
 
 
@@ -105,26 +99,6 @@ def test_a_text_in_a_trace_cannot_steer_a_terminal():
     words = dict.fromkeys(trace.end["words"], "\x1b[2J")
     hostile = Trace({**trace.header, "prompt": "\x1b]0;x"}, trace.steps, {**trace.end, "words": words})
     assert "\x1b" not in describe(read_tree(hostile))
-
-
-def test_the_commands_of_the_page_run(monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path):
-    monkeypatch.chdir(tmp_path)
-    for line in re.findall(r"^(unmask .*)$", PAGE.read_text("utf-8"), re.MULTILINE):
-        monkeypatch.setattr(sys, "argv", shlex.split(line))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 0, (line, capsys.readouterr().err)
-    assert (tmp_path / "tree.svg").read_bytes().startswith(b"<?xml")
-    shown = capsys.readouterr().out
-    assert "├●" in shown or "└●" in shown
-    assert len(json.loads(shown.splitlines()[-1])["searches"]) == 2
-
-
-def test_the_python_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    exec(block, {})
-    assert (tmp_path / "quality.svg").exists()
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ class Setup:
 
 GENERATED = {"GSM8K": "mini-gsm", "MATH500": "mini-math", "Countdown": "countdown", "HumanEval": "mini-code"}
 
-# τ of `tiny` was chosen on validation problems (docs/tiny.md); its answers fit into these lengths.
+# τ of `tiny` was chosen on validation problems (docs/models.md); its answers fit into these lengths.
 TINY = Setup(
     model="tiny",
     tasks=GENERATED | {"MBPP": "mini-code", "Sudoku": "sudoku"},

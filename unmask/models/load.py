@@ -93,7 +93,7 @@ def _load(
 @model("tiny")
 @dataclass(frozen=True)
 class Tiny:
-    """The embedded model: a small LLaDA trained on generated tasks, shipped in the package (docs/tiny.md)."""
+    """The embedded model: a small LLaDA trained on generated tasks, shipped in the package (docs/models.md)."""
 
     folder: ClassVar[Path] = Path(__file__).with_name("tiny_weights")
 

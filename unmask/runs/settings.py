@@ -54,8 +54,8 @@ class Decoding:
     seed: int = 0  # the same seed gives the same answer
     guidance: float = 0.0  # scale of classifier-free guidance; above 0 it doubles the forward passes
     suppress: bool = False  # never write end-of-text
-    early_end: bool = False  # compute nothing after an answer's end-of-text; approximate (docs/caching.md)
-    cache: str | None = None  # KV cache: none, exact, or approximate: prefix, dual, dual(refresh=4) (docs/caching.md)
+    early_end: bool = False  # compute nothing after an answer's end-of-text; approximate (docs/speed.md)
+    cache: str | None = None  # KV cache: none, exact, or approximate: prefix, dual, dual(refresh=4) (docs/speed.md)
     stop: tuple[str, ...] = ()  # cut the text before the first of these strings; a single path then computes no more
 
     def __post_init__(self) -> None:
