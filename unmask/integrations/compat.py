@@ -4,7 +4,7 @@
     out = diffusion_generate(model, input_ids, max_new_tokens=128, steps=128, alg="entropy")
 
 Greedy tokens are those of the published loops; draws come from addressed noise, so `seed` decides them. See
-docs/from-llada.md and docs/from-dream.md.
+docs/migrating.md.
 """
 
 from __future__ import annotations
