@@ -135,7 +135,7 @@ def test_a_module_of_nan_is_called_that():
     def nothing(ids: torch.Tensor) -> SimpleNamespace:
         return SimpleNamespace(logits=torch.full((*ids.shape, 8), torch.nan))
 
-    with pytest.raises(unmask.UnmaskError, match="gives logits that are not numbers"):
+    with pytest.raises(unmask.UnmaskError, match="returns logits that are not numbers"):
         unmask.wrap(nothing, SimpleNamespace(encode=list, decode=str), mask_id=7)
 
 

@@ -30,7 +30,7 @@ def small(model: str, out: Path, *more: str) -> list[str]:
 def test_a_run_prints_a_figure_for_every_cell(run, model: str, tmp_path: Path):
     code, out, err = run(*small(model, tmp_path / "run", "-l", "6", "-s", "0", "-s", "4", "--samples", "2"))
     assert (code, err) == (0, "")
-    assert out.count("0.0 % (0 to 56, n=3), 2 rows") == 2
+    assert out.count("0.0 % (0 to 56, n=3), 2 forward passes") == 2
     assert out.endswith(f"24 records in {tmp_path / 'run'}\n")
     again = run(*small(model, tmp_path / "run", "-l", "6", "-s", "0", "-s", "4", "--samples", "2", "--json"))
     shown = json.loads(again[1])
@@ -63,7 +63,7 @@ def test_a_person_is_shown_rate_cost_and_accuracy(run, model: str, tmp_path: Pat
     monkeypatch.setattr(sys, "stderr", shown)
     assert run(*small(model, tmp_path / "run"))[0] == 0
     assert "3/3" in shown.getvalue()
-    assert "0.0 % (0 to 56, n=3), 2 rows" in shown.getvalue()
+    assert "0.0 % (0 to 56, n=3), 2 forward passes" in shown.getvalue()
 
 
 def test_a_swapped_wording_is_part_of_the_run(run, model: str, tmp_path: Path, monkeypatch):

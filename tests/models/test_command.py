@@ -69,7 +69,7 @@ def test_an_inspection_is_readable_and_misspellings_are_answered(
     assert wrong.stderr.count("\n") == 1
     wrong = unmask("models", "inspect", "toy-chain")
     assert "built by code" in wrong.stderr
-    assert unmask("models", "inspct").stderr == "unmask: no command 'inspct': did you mean 'inspect'?\n"
+    assert unmask("models", "inspct").stderr == "unmask: unknown command 'inspct': did you mean 'inspect'?\n"
 
 
 def test_a_family_comes_first_where_the_folder_is_an_option(unmask: Command, tmp_path: Path) -> None:

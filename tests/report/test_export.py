@@ -61,7 +61,7 @@ def test_the_command_goes_by_the_files_name(command, folder: Path, monkeypatch: 
     assert (code, told["format"], told["records"]) == (0, "csv", len(read_runs([folder])[0].records))
     assert Path("r.csv").read_bytes() == export(read_runs(["r"]), "csv")
     for words, sentence in (
-        (("r", "--format", "exel"), "unknown format 'exel': known: csv, jsonl, parquet"),
+        (("r", "--format", "exel"), "unknown --format 'exel': known: csv, jsonl, parquet"),
         (("r", "--out", "r.parket"), "unknown format 'parket': did you mean 'parquet'?"),
         (("r", "--json"), "--json tells what was written: give --out as well"),
         (("none",), "there is no folder 'none'"),

@@ -99,7 +99,7 @@ def test_no_request_that_the_schema_allows_breaks_the_server(tmp_path):
     [
         (["--host", "0.0.0.0"], "can be reached from other machines: set --api-key or UNMASK_API_KEY"),
         (["--decoder", "otss"], "did you mean 'ots'"),
-        (["--engine", "rya"], "--engine cannot be 'rya': did you mean 'ray'?"),
+        (["--engine", "rya"], "unknown --engine 'rya': did you mean 'ray'?"),
         (["--address", "x:1"], "--address is for --engine ray"),
         (["--running", "0"], "running must be greater than 0, got 0"),
         (["--host", "nowhere.invalid", "--unlocked"], "cannot listen on nowhere.invalid:8000"),

@@ -189,7 +189,7 @@ class ToyTransformer(Toy):
 
     letters: int = 32
     width: int = 32  # size of a hidden state
-    layers: int = 2
+    layers: int = 2  # transformer layers
     heads: int = 4  # attention heads per layer
     context: int = 1024  # positions at most
     sharpness: float = 2.0  # spread of the logits
