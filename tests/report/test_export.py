@@ -63,7 +63,7 @@ def test_the_command_goes_by_the_files_name(command, folder: Path, monkeypatch: 
     for words, sentence in (
         (("r", "--format", "exel"), "unknown --format 'exel': known: csv, jsonl, parquet"),
         (("r", "--out", "r.parket"), "unknown format 'parket': did you mean 'parquet'?"),
-        (("r", "--json"), "--json tells what was written: give --out as well"),
+        (("r", "--json"), "--json describes the written file: give --out as well"),
         (("none",), "there is no folder 'none'"),
     ):
         assert command("export", *words) == (2, "", f"unmask: {sentence}\n")
