@@ -1,4 +1,4 @@
-"""What is compared: the published loops written plainly, and this package's decoders with different caches."""
+"""The contenders: the published loops written plainly, and this package's decoders with different caches."""
 
 from __future__ import annotations
 

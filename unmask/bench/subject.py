@@ -1,4 +1,4 @@
-"""What is measured: the weights of one network, the prompts that every contender decodes, and the cost of one run."""
+"""The measured values: the weights of one network, the prompts that every contender decodes, and the cost of one run."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class TaskOptions:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What decodes a run's problems."""
+    """The engine that decodes a run's problems."""
 
     engine: Literal["local", "ray"] = "local"  # this process, or Ray workers on one or many machines
     workers: int | None = None  # number of Ray workers; default: one per GPU, else one per core

@@ -30,7 +30,7 @@ PLAN_HEAD += ("seeds", "problems", "draws", "forward passes", "time")
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """What is run, and what is changed of the paper's settings."""
+    """The experiments to run, and changes of the paper's settings."""
 
     all: bool = False  # run every experiment
     quick: bool = False  # run one problem per cell on at most three benchmarks, as a check

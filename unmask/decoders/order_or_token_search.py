@@ -22,7 +22,7 @@ from unmask.registry import ADDED
 
 
 class Proposals(NamedTuple):
-    """At most K writes per row, best first."""
+    """The writes that each row tries: up to K, best first."""
 
     place: Int[Tensor, "row draw"]  # among the asked columns
     token: Int[Tensor, "row draw"]

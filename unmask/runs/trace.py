@@ -250,7 +250,7 @@ def _replay_branch(line: dict[str, Any], parents: Canvas, slots: Tensor, step: i
 
 
 class Predictions:
-    """What the model predicted for one problem's texts since the last frame, looked up by text."""
+    """The model's predictions for one problem's texts since the last frame, by text."""
 
     def __init__(self, frame: Frame, problem: int, pad: int):
         self.frame, self.pad = frame, pad

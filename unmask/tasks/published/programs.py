@@ -1,4 +1,4 @@
-"""What HumanEval and MBPP share: programs are read from outputs and run in the sandbox, if that is allowed.
+"""The base of HumanEval and MBPP: programs are read from outputs and run in the sandbox, if that is allowed.
 
 A program is a fenced block or else the longest span of lines that parses. Parsing takes time in proportion to the text,
 also where it fails, so a reader parses a bounded number of characters in all.
