@@ -1,4 +1,4 @@
-"""The measured values: the weights of one network, the prompts that every contender decodes, and the cost of one run."""
+"""A benchmark's subject: the weights of one network, the prompts of every contender, and the cost of one run."""
 
 from __future__ import annotations
 
