@@ -34,7 +34,7 @@ LOADING = [
     ("unmask generate - -m toy-chain -l 4 <&-", "standard input is closed"),
     ("unmask generate --prompts - -m toy-chain -l 4 <&-", "standard input is closed"),
     ("unmask generate $'a\\xffb' -m toy-chain -l 4", "argument 2 is not UTF-8 text"),
-    ("unmask tree trace.jsonl --out tree.svg", "MPLBACKEND='nonsense'"),
+    ("unmask tree trace.jsonl --out tree.svg", "MPLBACKEND"),
 ]
 
 

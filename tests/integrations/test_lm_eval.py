@@ -186,7 +186,7 @@ def test_a_response_cache_resumes_and_refuses_a_different_decoder(evaluate, tmp_
     assert first["config"]["unmask"]["cost"]["requests"] == 2
     second = evaluate("local_countdown", arguments, use_cache=cache, limit=3)
     assert second["config"]["unmask"]["cost"]["requests"] == 1
-    with pytest.raises(UnmaskError, match="the response cache holds answers under another decoder"):
+    with pytest.raises(UnmaskError, match="the response cache has answers for a different decoder"):
         evaluate("local_countdown", arguments | {"decoder": "margin"}, use_cache=cache)
 
 
