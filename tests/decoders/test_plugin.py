@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PROJECT = """
 [build-system]
@@ -98,6 +100,7 @@ asyncio.run(serve())
 """
 
 
+@pytest.mark.slow
 def test_an_installed_decoder_is_treated_like_ours(tmp_path: Path):
     package, site = tmp_path / "package", tmp_path / "site"
     package.mkdir()
