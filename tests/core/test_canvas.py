@@ -5,8 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.core import Canvas
+from unmask.core import Canvas, Rows
 from unmask.errors import UnmaskError
+from unmask.models.load import load
 
 MASK = 9
 
@@ -25,10 +26,10 @@ def test_prompts_are_padded_on_the_left_so_that_answers_line_up():
 
 def test_open_columns_come_left_to_right_and_before_written_ones():
     made = canvas([1, 2, 3], [4], length=4)
-    at = made.slots
-    made = made.write(at, torch.full_like(at, 5), torch.tensor([[0, 1, 0, 0], [1, 0, 1, 1]]).bool(), 1, at * 0.0)
-    assert made.open(at, 1).tolist() == [[3], [4]]
-    assert made.open(at, 3).tolist() == [[3, 5, 6], [4, 3, 5]]
+    rows, at = Rows.start(made, load("toy-chain").denoiser), made.slots
+    rows = rows.write(at, torch.full_like(at, 5), torch.tensor([[0, 1, 0, 0], [1, 0, 1, 1]]).bool(), 1, at * 0.0)
+    assert rows.open(slice(0, 4), 1).tolist() == [[3], [4]]
+    assert rows.open(slice(0, 4), 3).tolist() == [[3, 5, 6], [4, 3, 5]]
 
 
 def test_padding_is_never_masked_even_where_the_padding_token_is_the_mask():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Canvas, Noise, decoder, reseed, stream
+from unmask.core import Canvas, Noise, Session, decoder, reseed
 from unmask.models.load import load
 
 KNOWN = [0.35807531017823924, 0.6660609833032306, 0.9455088533500977, 0.5515189146041076, 0.583877783712007]
@@ -114,6 +114,6 @@ def test_rows_of_a_search_that_hold_the_same_text_still_part(seed: int):
     denoiser = load("toy-chain(letters=4, sharpness=0.1)").denoiser
     canvas = Canvas.blank([[0]], 12, denoiser.mask_id, dtype=denoiser.dtype)
     made = decoder.make("order-token-search(beams=4, block=12, steps=12, temperature=1.0)")
-    *_, last = stream(made, denoiser, canvas, seed)
+    *_, last = Session(made, denoiser, canvas, seed)
     assert last.branch is not None
     assert len(last.branch.canvas.rows(torch.arange(0, 16, 4)).tokens.unique(dim=0)) == 4

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.decoders.problems import Case, paths, searches
 from tests.oracle import ELSEWHERE, PLAIN, forward_of, plain_settings, plainly
 from unmask.bench import reference_loops as plain
-from unmask.core import Branch, Decoder, decode, decoder, stream
+from unmask.core import Branch, Decoder, Session, decode, decoder
 
 
 def near(numbers: list[float]) -> Any:
@@ -99,7 +99,7 @@ def _assert_same_candidates(branch: Branch, want: list[plain.Beam]) -> None:
 def test_every_candidate_of_every_branch_is_algorithm_1s(case: Case, rows_at_once: int):
     given_, made = case.problems, case.decoder
     alone = dataclasses.replace(given_, prompts=given_.prompts[:1])
-    frames = list(stream(made, alone.denoiser, alone.canvas(), alone.seed))
+    frames = list(Session(made, alone.denoiser, alone.canvas(), alone.seed))
     want = plainly(made, alone.denoiser, alone.prompts[0], alone.length, alone.seed, rows_at_once=rows_at_once)
     assert isinstance(want, plain.Search)
     branches = [frame.branch for frame in frames if frame.branch is not None]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.decoders.examples import exact_rows, specs
 from tests.decoders.problems import Problems
-from unmask.core import Canvas, Decoded, Session, decode, decoder, stream
+from unmask.core import Canvas, Decoded, Session, decode, decoder
 from unmask.errors import UnmaskError
 from unmask.models.load import load
 from unmask.policies.likelihood import likelihood
@@ -147,7 +147,7 @@ def test_a_resolved_decoder_does_the_same_and_hides_no_default(spec: str):
 def test_frames_count_steps_upwards_until_the_canvas_is_full(spec: str):
     denoiser = LOADED[MODELS[0]]
     canvas = Canvas.blank(PROMPTS, LENGTH, denoiser.mask_id, dtype=denoiser.dtype)
-    frames = list(stream(decoder.make(spec), denoiser, canvas))
+    frames = list(Session(decoder.make(spec), denoiser, canvas))
     assert [frame.step for frame in frames] == sorted(frame.step for frame in frames)
     assert frames[-1].canvas.done
     assert all(len(frame.score) == len(frame.canvas) for frame in frames)
@@ -157,7 +157,7 @@ def test_frames_count_steps_upwards_until_the_canvas_is_full(spec: str):
 def test_a_readers_gradient_mode_is_left_alone(spec: str):
     denoiser = LOADED[MODELS[0]]
     canvas = Canvas.blank([[1]], LENGTH, denoiser.mask_id, dtype=denoiser.dtype)
-    for _ in stream(decoder.make(spec), denoiser, canvas):
+    for _ in Session(decoder.make(spec), denoiser, canvas):
         assert not torch.is_inference_mode_enabled()
 
 
@@ -174,7 +174,7 @@ def test_a_decoder_keeps_what_its_contract_claims(spec: str, model: str):
     denoiser, made = LOADED[model], decoder.make(spec)
     canvas = Canvas.blank(PROMPTS, LENGTH, denoiser.mask_id, dtype=denoiser.dtype)
     before, announced, finished = None, set(), {}
-    for frame in stream(made, denoiser, canvas, 3):
+    for frame in Session(made, denoiser, canvas, 3):
         now = frame.canvas
         if before is not None and made.commits_only:
             then = before.rows(frame.parent) if frame.parent is not None else before

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import unmask
 from tests.decoders.problems import LIKELIHOODS, Case, searches
-from unmask.core import Branch, Canvas, Denoiser, decode, decoder, stream
+from unmask.core import Branch, Canvas, Denoiser, Session, decode, decoder
 from unmask.core.schedule import Schedule
 from unmask.models.load import load
 from unmask.models.toy import Joint
@@ -50,7 +50,7 @@ def by_hand(joint: Joint, full: list[int], holes: list[list[int]], b: int, likel
 
 
 def branches_of(made: str, denoiser: Denoiser, canvas: Canvas, seed: int) -> list[tuple[int, Branch]]:
-    frames = stream(decoder.make(made), denoiser, canvas, seed)
+    frames = Session(decoder.make(made), denoiser, canvas, seed)
     return [(frame.step, frame.branch) for frame in frames if frame.branch is not None]
 
 

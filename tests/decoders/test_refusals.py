@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper, decode, decoder, stream
+from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Session, Wrapper, decode, decoder
 from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models.load import load
@@ -103,7 +103,7 @@ def test_prompt_and_length_over_the_context_are_refused(chain: Denoiser):
 def test_an_empty_batch_is_refused(chain: Denoiser):
     with pytest.raises(UnmaskError, match="there is nothing to decode: give at least one prompt"):
         list(
-            stream(
+            Session(
                 decoder.make("low-confidence"), chain, blank(chain, [[1]], 4).rows(torch.tensor([], dtype=torch.long))
             )
         )

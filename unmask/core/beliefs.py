@@ -19,12 +19,9 @@ GROUP = 512  # ids whose masses are summed first, so that a draw scans vocab/512
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Logits at columns of each row; `read` gives those of flat places (row · at + i).
+    """Logits at columns of each row. The mask token is never a candidate."""
 
-    The mask token is never a candidate.
-    """
-
-    read: Callable[[Int[Tensor, " n"]], Float[Tensor, "n vocab"]]
+    read: Callable[[Int[Tensor, " n"]], Float[Tensor, "n vocab"]]  # gives the logits of flat places, row · at + i
     shape: tuple[int, int]  # (row, at)
     vocab: int
     mask_id: int
@@ -39,12 +36,9 @@ class Beliefs:
 
     def rows(self, index: PerRow) -> Beliefs:
         """Return the beliefs of copies of rows: row i of the result has those of row index[i]."""
-        width = self.shape[1]
-
-        def read(places: Tensor) -> Tensor:
-            return self.read(index[places // width] * width + places % width)
-
-        return replace(self, read=read, shape=(len(index), width), computed=None)
+        read, width = self.read, self.shape[1]
+        copied = replace(self, shape=(len(index), width), computed=None)
+        return replace(copied, read=lambda places: read(index[places // width] * width + places % width))
 
     def among(self, index: PerRow, rows: int, token: int, dtype: torch.dtype) -> Beliefs:
         """Return the beliefs of more rows: row index[i] has those of row i, all others are certain of a token."""
@@ -73,8 +67,8 @@ class Beliefs:
     @cached_property
     def best(self) -> tuple[AtTokens, AtFloat]:
         """The likeliest token and its log p; ties go to the lowest id."""
-        token, logp = self._pass(_best)
-        return token, logp
+        token, logp = self._tokens(lambda logits, _: logits.argmax(1, keepdim=True))
+        return token[:, :, 0], logp[:, :, 0]
 
     def draw(
         self, uniform: Float[Tensor, "row at draw"], temperature: float
@@ -82,25 +76,33 @@ class Beliefs:
         """Draw tokens of softmax(logits / temperature) by inverse CDF; return them with their *untempered* log p."""
         flat = uniform.flatten(0, 1)
         wide = flat.shape[1] * GROUP  # numbers a draw scans at each place
-        token, logp = self._pass(lambda logits, places: _draw(logits, flat[places], temperature), wide)
-        return token, logp
+        return self._tokens(lambda logits, places: invert(masses(logits, temperature), flat[places]), wide)
 
     def logp(self, tokens: AtTokens) -> AtFloat:
         flat = tokens.flatten()
-        return self._pass(lambda logits, places: (_logp(logits, flat[places, None])[:, 0],))[0]
+        return self._tokens(lambda _, places: flat[places, None])[1][:, :, 0]
 
     @cached_property
     def margin(self) -> AtFloat:
         """Probability of the likeliest token minus that of the second."""
-        return self._pass(_margin)[0]
+        return self._pass(lambda logits, _: (_margin(logits),))[0]
 
     @cached_property
     def entropy(self) -> AtFloat:
-        return self._pass(_entropy)[0]
+        return self._pass(lambda logits, _: (torch.special.entr(logits.softmax(1)).sum(1),))[0]
 
     def top(self, count: int) -> tuple[Int[Tensor, "row at top"], Float[Tensor, "row at top"]]:
         """Return the likeliest tokens with their log p, best first; ties go to the lowest id."""
-        token, logp = self._pass(lambda logits, _: _top(logits, count))
+        return self._tokens(lambda logits, _: logits.sort(dim=1, descending=True, stable=True).indices[:, :count])
+
+    def _tokens(self, choose: Callable[[Tensor, Tensor], Tensor], wide: int = 1) -> tuple[Tensor, Tensor]:
+        """Return the tokens chosen from the logits of some places, and their log p."""
+
+        def reader(logits: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+            token, total = choose(logits, places), logits.logsumexp(1, keepdim=True)
+            return token, logits.gather(1, token) - total + 0 * total  # NaN where the total is infinite: refused
+
+        token, logp = self._pass(reader, wide)
         return token, logp
 
     def _pass(self, reader: Callable[[Tensor, Tensor], tuple[Tensor, ...]], wide: int = 1) -> tuple[Tensor, ...]:
@@ -122,36 +124,9 @@ class Beliefs:
         return results
 
 
-def _logp(logits: Float[Tensor, "n vocab"], tokens: Int[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-    total = logits.logsumexp(1, keepdim=True)
-    return logits.gather(1, tokens) - total + 0 * total  # NaN where the total is infinite, and refused then
-
-
-def _best(logits: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    del places
-    token = logits.argmax(1, keepdim=True)
-    return token[:, 0], _logp(logits, token)[:, 0]
-
-
-def _top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    token = logits.sort(dim=1, descending=True, stable=True).indices[:, :count]
-    return token, _logp(logits, token)
-
-
-def _margin(logits: Tensor, places: Tensor) -> tuple[Tensor]:
-    del places
+def _margin(logits: Tensor) -> Tensor:
     first, second = logits.softmax(1).topk(2, dim=1).values.unbind(1)
-    return (first - second,)
-
-
-def _entropy(logits: Tensor, places: Tensor) -> tuple[Tensor]:
-    del places
-    return (torch.special.entr(logits.softmax(1)).sum(1),)
-
-
-def _draw(logits: Tensor, uniform: Float[Tensor, "n draw"], temperature: float) -> tuple[Tensor, Tensor]:
-    token = invert(masses(logits, temperature), uniform)
-    return token, _logp(logits, token)
+    return first - second
 
 
 def masses(logits: Float[Tensor, "n vocab"], temperature: float) -> Float[Tensor, "n vocab"]:

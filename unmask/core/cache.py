@@ -31,10 +31,7 @@ class CacheStore:
         self.content: Any = None
 
     def stale(self, view: CacheView) -> bool:
-        """Return whether some entry of a view has to be computed, without asking the device.
-
-        A view of a different generation takes the store over and frees what it held.
-        """
+        """Return whether entries of a view have to be computed. A different generation frees what the store held."""
         if view.generation != self.generation:
             self.generation, self.filled, self.content = view.generation, {}, None
         return self.filled != view.stamps
@@ -87,8 +84,7 @@ class CacheView:
 
     def take(self, index: Int[Tensor, " new"]) -> CacheView:
         """Return the view of some rows: row i of the result is row index[i]."""
-        moved = {"entries": self.entries[index], "window": self.window[index]}
-        return replace(self, **moved, version=(next(_NUMBERS),), derived={})
+        return self._changed(entries=self.entries[index], window=self.window[index])
 
     def take_listed(self, rows: list[int]) -> CacheView:
         """Do what `take` does, for rows that are known on the host."""
@@ -96,8 +92,8 @@ class CacheView:
 
     def set_aside(self, index: Int[Tensor, " some"]) -> CacheView:
         """Return the view of some rows while the entries of all others are left alone."""
-        others = set(range(len(self.entries))).difference(index.tolist())
-        aside = frozenset(entry for row, entry in enumerate(self.entries.tolist()) if row in others)
+        some = set(index.tolist())
+        aside = frozenset(entry for row, entry in enumerate(self.entries.tolist()) if row not in some)
         return replace(self.take(index), aside=aside)
 
     def put(self, index: Int[Tensor, " some"], view: CacheView) -> CacheView:
@@ -106,28 +102,25 @@ class CacheView:
             return self
         entries, window = self.entries.clone(), self.window.clone()
         entries[index], window[index] = view.entries, view.window
-        return replace(view, entries=entries, window=window, aside=frozenset(), version=(next(_NUMBERS),), derived={})
+        return view._changed(entries=entries, window=window, aside=frozenset())
 
     def wider(self, window: Columns) -> CacheView:
         """Return a view for one forward pass that computes more columns."""
-        return replace(self, window=window, steady=False, version=(next(_NUMBERS),), derived={})
+        return self._changed(window=window, steady=False)
 
     def advanced(self, canvas: Canvas, blocks: list[tuple[int, int]], window: Columns, refresh: int) -> CacheView:
-        """Begin a step in which every row works on its own block, and has its own window.
-
-        Rows that begin a block, or whose entry is older than `refresh` steps, get entries that are computed again.
-        """
+        """Begin a step on each row's own block. Entries of a new block, or older than `refresh`, are computed again."""
         entries = self.entries.tolist()
         moving = [row for row, block in enumerate(blocks) if self._expired(entries[row], block, refresh)]
         staying = {entries[row] for row in set(range(len(entries))).difference(moving)}
-        progress = dict(self.progress) | {
-            entry: Progress(self.progress[entry].block, self.progress[entry].age + 1) for entry in staying
-        }
+        older = {entry: self.progress[entry]._replace(age=self.progress[entry].age + 1) for entry in staying}
+        progress = {**self.progress, **older}
         if not moving:
             return replace(self, progress=progress)
         part = canvas.rows(torch.tensor(moving, device=window.device))
         first, copies = distinct(part, part.tokens[:, :0])
-        given = self._free(len(first), {entries[row] for row in moving} - staying - self.aside)
+        unused = sorted({entries[row] for row in moving} - staying - self.aside)  # entries that nobody reads any more
+        given = [*unused, *range(len(self.stamps), len(self.stamps) + len(first))][: len(first)]
         for copy, entry in enumerate(given):
             progress[entry] = Progress(blocks[moving[first[copy]]], 1)
         for row, copy in zip(moving, copies, strict=True):
@@ -136,16 +129,15 @@ class CacheView:
         every = torch.arange(len(stamps), device=window.device).clamp(max=len(self.snapshot) - 1)
         snapshot = self.snapshot.rows(every).put(window.new_tensor(given), part.rows(window.new_tensor(first)))
         moved = {"snapshot": snapshot, "stamps": stamps, "entries": window.new_tensor(entries), "progress": progress}
-        fresh = {"window": window, "span": None, "age": 1, "aside": frozenset(), "derived": {}}
-        return replace(self, **moved, **fresh, version=(next(_NUMBERS),))
+        return self._changed(**moved, window=window, span=None, age=1, aside=frozenset())
+
+    def _changed(self, **changes: Any) -> CacheView:
+        """Return a view with a version of its own."""
+        return replace(self, **changes, version=(next(_NUMBERS),), derived={})
 
     def _expired(self, entry: int, block: Hashable, refresh: int) -> bool:
         before = self.progress.get(entry, Progress(block, refresh))
         return before.block != block or before.age >= refresh
-
-    def _free(self, size: int, unused: set[int]) -> list[int]:
-        """Return entries for new snapshots: those that nobody reads any more, then new ones."""
-        return [*sorted(unused), *range(len(self.stamps), len(self.stamps) + size)][:size]
 
 
 def distinct(canvas: Canvas, key: Int[Tensor, "row key"]) -> tuple[list[int], list[int]]:

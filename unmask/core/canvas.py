@@ -42,25 +42,26 @@ class Canvas:
         """Make a row per prompt, followed by `length` masks. Masks inside prompts need `infill`."""
         for prompt in prompts:
             check_prompt(prompt, length, mask_id, infill)
-        start = max((len(prompt) for prompt in prompts), default=0)
-        pad = torch.tensor([start - len(prompt) for prompt in prompts])
-        tokens = torch.full((len(prompts), start + length), mask_id)
-        for row, prompt in enumerate(prompts):
-            tokens[row, : start - len(prompt)] = 0
-            tokens[row, start - len(prompt) : start] = torch.tensor(prompt, dtype=torch.long)
-        rows = torch.arange(len(prompts), device=device)
-        tokens = tokens.to(device)
-        nothing = torch.zeros_like(tokens)
-        ragged = bool(pad.any())
-        return cls(tokens, nothing, nothing.to(dtype), pad.to(device), rows, start, mask_id, ragged)
+        return cls.of([[*prompt, *[mask_id] * length] for prompt in prompts], length, mask_id, device, dtype)
+
+    @classmethod
+    def of(
+        cls, texts: Sequence[Sequence[int]], length: int, mask_id: int, device: torch.device | str, dtype: torch.dtype
+    ) -> Canvas:
+        """Make a row per text, padded on the left. The last `length` positions of each are its answer."""
+        width = max(map(len, texts), default=length)
+        pads = [width - len(text) for text in texts]
+        rows = [[0] * pad + list(text) for pad, text in zip(pads, texts, strict=True)]
+        tokens = torch.tensor(rows, dtype=torch.long, device=device).view(len(texts), width)
+        order, pad, problem = torch.zeros_like(tokens), tokens.new_tensor(pads), torch.arange(len(texts), device=device)
+        return cls(tokens, order, order.to(dtype), pad, problem, width - length, mask_id, any(pads))
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def cpu(self) -> Canvas:
         """Copy to the host, so that rows can be read without asking the device about each of them."""
-        moved = {name: value.cpu() for name, value in vars(self).items() if isinstance(value, Tensor)}
-        return replace(self, **moved)
+        return replace(self, **{name: getattr(self, name).cpu() for name in BY_ROW})
 
     @property
     def width(self) -> int:
@@ -97,14 +98,6 @@ class Canvas:
     def at(self, at: Columns) -> AtTokens:
         return self.tokens.gather(1, at)
 
-    def masked_at(self, at: Columns) -> AtBool:
-        return self.at(at) == self.mask_id
-
-    def open(self, at: Columns, count: int) -> Int[Tensor, "row open"]:
-        """Return the first `count` masked columns of each row; a row that has fewer gets written ones after them."""
-        written = (~self.masked_at(at)).byte()
-        return at.gather(1, written.sort(dim=1, stable=True).indices[:, :count])
-
     def sum_logp(self, at: Columns) -> Score:
         """Sum the log p of what was written at these columns. A sum over the whole row would depend on its padding."""
         return self.logp.gather(1, at).sum(1)
@@ -130,14 +123,7 @@ class Canvas:
 
     def rows(self, index: Int[Tensor, " new"]) -> Canvas:
         """Select rows to fork, prune or reorder: row i of the result is row index[i] of this canvas."""
-        return replace(
-            self,
-            tokens=self.tokens[index],
-            order=self.order[index],
-            logp=self.logp[index],
-            pad=self.pad[index],
-            problem=self.problem[index],
-        )
+        return replace(self, **{name: getattr(self, name)[index] for name in BY_ROW})
 
     def put(self, index: Int[Tensor, " some"], rows: Canvas) -> Canvas:
         """Replace the rows that the index names."""

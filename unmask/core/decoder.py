@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unmask.core.canvas import Canvas
 from unmask.core.denoiser import Exchange
+from unmask.core.schedule import Schedule
 from unmask.core.shapes import Bool, Float, Int, PerRow, Score
 from unmask.registry import Registry
 
@@ -80,7 +81,7 @@ class Decoder(ABC):
 
     def resolved(self, length: int) -> Decoder:
         """Return the decoder with every default that depends on the number of masks written out, or refuse it."""
-        return self
+        return _inside_changed(self, lambda inner: inner.resolved(length))
 
     @property
     def choice(self) -> str:
@@ -93,6 +94,22 @@ class Decoder(ABC):
         return self
 
 
+class Scheduled(Decoder):
+    """The base of decoders whose settings `block` and, if they have it, `steps` are those of a schedule."""
+
+    block: int | None
+    steps: int | None = None
+
+    def resolved(self, length: int) -> Decoder:
+        schedule = Schedule.plan(length, self.block, self.steps)
+        assert is_dataclass(self)
+        sizes = [field.name for field in fields(self) if field.name in ("block", "steps")]
+        return replace(self, **{name: getattr(schedule, name) for name in sizes})
+
+    def max_forward_passes(self, length: int) -> int:
+        return Schedule.plan(length, self.block, self.steps).steps
+
+
 decoder: Registry[Decoder] = Registry("decoder")
 
 
@@ -103,13 +120,16 @@ def resolve(chosen: Decoder, block: int | None, length: int) -> Decoder:
 
 def _with_block(chosen: Decoder, block: int | None, length: int) -> Decoder:
     """Set the block size of a block-causal model wherever the decoder, or one inside it, leaves `block` open."""
-    if block is None or not is_dataclass(chosen):
+    if block is None or block > length:
         return chosen
-    changes: dict[str, object] = {}
-    for name in (field.name for field in fields(chosen)):
-        value = getattr(chosen, name)
-        if name == "block" and value is None and block <= length:
-            changes[name] = block
-        elif isinstance(value, Decoder):
-            changes[name] = _with_block(value, block, length)
-    return replace(chosen, **changes) if changes else chosen
+    if is_dataclass(chosen) and getattr(chosen, "block", block) is None:
+        chosen = replace(chosen, block=block)
+    return _inside_changed(chosen, lambda inner: _with_block(inner, block, length))
+
+
+def _inside_changed(chosen: Decoder, change: Callable[[Decoder], Decoder]) -> Decoder:
+    """Change the settings of a decoder that are decoders themselves."""
+    if not is_dataclass(chosen):
+        return chosen
+    settings = {field.name: getattr(chosen, field.name) for field in fields(chosen)}
+    return replace(chosen, **{name: change(value) for name, value in settings.items() if isinstance(value, Decoder)})

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 
 from unmask.core.beliefs import Beliefs
 from unmask.core.cache import CacheView, distinct
 from unmask.core.canvas import Canvas
-from unmask.core.shapes import Columns, PerRow
+from unmask.core.shapes import Columns
 
 
 @runtime_checkable
@@ -21,71 +22,48 @@ class Denoiser(Protocol):
     def mask_id(self) -> int: ...
 
     @property
-    def context(self) -> int:
-        """The longest row, in positions, that the model takes."""
-        ...
+    def context(self) -> int: ...  # the longest row, in positions, that the model takes
 
     @property
     def device(self) -> torch.device: ...
 
     @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of log-probabilities: float32, or float64 where the network computes in it."""
-        ...
+    def dtype(self) -> torch.dtype: ...  # of log p: float32, or float64 where the network computes in it
 
     @property
-    def vocab(self) -> int:
-        """The number of tokens that it has logits for."""
-        ...
+    def vocab(self) -> int: ...  # the number of tokens that it has logits for
 
     @property
-    def block_size(self) -> int | None:
-        """Positions per block of a block-causal model; None where all positions see all others."""
-        ...
+    def block_size(self) -> int | None: ...  # positions per block of a block-causal model; None under full attention
 
     @property
-    def refresh(self) -> int | None:
-        """The number of steps for which cached keys and values are used; None without a cache."""
-        ...
+    def refresh(self) -> int | None: ...  # steps for which cached keys and values are used; None without a cache
 
     def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         """Return the beliefs at the columns `at` of each row. A model without a cache ignores `cache`."""
         ...
 
 
+def _of_inner(name: str) -> Any:
+    return property(attrgetter(f"inner.{name}"))
+
+
 class Wrapper:
     """A denoiser around another one, with the same properties. The base of everything that adds to a model."""
+
+    mask_id: int = _of_inner("mask_id")
+    context: int = _of_inner("context")
+    device: torch.device = _of_inner("device")
+    dtype: torch.dtype = _of_inner("dtype")
+    vocab: int = _of_inner("vocab")
+    block_size: int | None = _of_inner("block_size")
 
     def __init__(self, inner: Denoiser):
         self.inner = inner
 
     @property
-    def mask_id(self) -> int:
-        return self.inner.mask_id
-
-    @property
-    def context(self) -> int:
-        return self.inner.context
-
-    @property
-    def device(self) -> torch.device:
-        return self.inner.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.inner.dtype
-
-    @property
     def refresh(self) -> int | None:
         return self.inner.refresh
-
-    @property
-    def vocab(self) -> int:
-        return self.inner.vocab
-
-    @property
-    def block_size(self) -> int | None:
-        return self.inner.block_size
 
 
 FEW = 8  # up to so many rows a cached step takes as long as one row: the weights have to be read either way
@@ -121,7 +99,7 @@ class Meter(Wrapper):
 
     def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
         self.calls += 1
-        self._count(0, canvas.problem, torch.ones_like(canvas.problem))
+        self.counts[0].index_add_(0, canvas.problem, torch.ones_like(canvas.problem))
         if not self._may_repeat(canvas, cache):
             return self._counted(canvas, at, cache)
         # Equal rows may use different cached keys and values.
@@ -144,12 +122,9 @@ class Meter(Wrapper):
 
     def _counted(self, canvas: Canvas, at: Columns, cache: CacheView | None) -> Beliefs:
         beliefs = self.inner(canvas, at, cache)
-        self._count(1, canvas.problem, torch.ones_like(canvas.problem))
-        self._count(2, canvas.problem, canvas.width - canvas.pad if beliefs.computed is None else beliefs.computed)
+        positions = canvas.width - canvas.pad if beliefs.computed is None else beliefs.computed
+        self.counts[1:].index_add_(1, canvas.problem, torch.stack([torch.ones_like(positions), positions]))
         return beliefs
-
-    def _count(self, which: int, problem: PerRow, amount: PerRow) -> None:
-        self.counts[which].index_add_(0, problem, amount)
 
 
 def reads_freely(device: torch.device) -> bool:

@@ -87,10 +87,7 @@ class Noise:
         return Noise(*words)
 
     def children(self, parent: Int[Tensor, " new"], draw: Int[Tensor, " new"], step: int) -> Noise:
-        """Return the noise of children: row i comes from row parent[i].
-
-        Draw 0 keeps its parent's stream, others get their own.
-        """
+        """Return the noise of children of the rows `parent`: draw 0 keeps its parent's stream, others get their own."""
         rows = self.rows(parent)
         return replace(rows, lineage=torch.where(draw == 0, rows.lineage, mix(mix(rows.lineage, step), draw)))
 

@@ -15,7 +15,7 @@ from unmask.core.decoder import Branch, Frame
 from unmask.core.denoiser import Denoiser
 from unmask.core.noise import Noise, Purpose
 from unmask.core.schedule import Schedule
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, PerRow, Score, Steps, Tokens
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Float, Int, PerRow, Score, Steps, Tokens
 from unmask.errors import UnmaskError
 
 
@@ -61,14 +61,16 @@ class Rows:
     @property
     def unfinished(self) -> Int[Tensor, " some"]:
         """The numbers of the rows that still have masks."""
-        return self.canvas.masked_at(self.slots).any(1).nonzero()[:, 0]
+        return self.masked(self.slots).any(1).nonzero()[:, 0]
 
     def masked(self, at: Columns) -> AtBool:
-        return self.canvas.masked_at(at)
+        return self.canvas.at(at) == self.canvas.mask_id
 
     def open(self, span: slice, count: int) -> Columns:
         """Return the first `count` masked columns of the span; a row that has fewer gets written ones after them."""
-        return self.canvas.open(self.slots[:, span], count)
+        at = self.slots[:, span]
+        written = (~self.masked(at)).byte()
+        return at.gather(1, written.sort(dim=1, stable=True).indices[:, :count])
 
     def plan(self, block: int | None = None, steps: int | None = None) -> Schedule:
         """Return the schedule. For a block-causal model blocks are counted from position 0, as its own blocks are.
@@ -94,6 +96,10 @@ class Rows:
         if cache is not None and cache.span == span and (refresh is None or cache.age < refresh):
             return replace(self, cache=replace(cache, age=cache.age + 1))
         return replace(self, cache=CacheView.start(self.canvas, self.slots[:, span], span, cache))
+
+    def leave(self) -> Rows:
+        """Return the rows outside of any span, where every slot may be written."""
+        return replace(self, cache=None)
 
     def advance(self, size: int) -> tuple[Rows, Columns]:
         """Begin a step in which every row works on its own first unfinished block of `size` slots.
@@ -131,10 +137,7 @@ class Rows:
         return replace(self, scores=scores)
 
     def fork(self, count: int, step: int) -> Rows:
-        """Return `count` children of each row in turn: the first with its parent's noise, others with their own.
-
-        Fork at most once per step: the step is part of the children's noise.
-        """
+        """Return `count` children of each row, the first with its parent's noise. Fork at most once per step."""
         parent, draw = self.children(count)
         return replace(self.keep(parent), noise=self.noise.children(parent, draw, step))
 
@@ -145,16 +148,14 @@ class Rows:
 
     def keep(self, index: Int[Tensor, " new"]) -> Rows:
         """Select rows to prune, reorder or repeat: row i of the result is row index[i]."""
-        return Rows(
+        canvas, noise, slots, group = (
             self.canvas.rows(index),
             self.noise.rows(index),
             self.slots[index],
             self.group[index],
-            self.model,
-            None if self.scores is None else self.scores[index],
-            self.cache and self.cache.take(index),
-            self.lead,
         )
+        scores = None if self.scores is None else self.scores[index]
+        return Rows(canvas, noise, slots, group, self.model, scores, self.cache and self.cache.take(index), self.lead)
 
     def put(self, index: Int[Tensor, " some"], rows: Rows) -> Rows:
         """Put rows that were taken by `only` back where they came from."""
@@ -172,10 +173,10 @@ class Rows:
             return rows
         return replace(rows, cache=self.cache.set_aside(index))
 
-    def copies(self) -> PerRow:
-        """Return a number for each row, the same for rows of one group with the same text."""
-        _, copies = distinct(self.canvas, self.group[:, None])
-        return torch.tensor(copies, device=self.group.device)
+    def distinct(self) -> tuple[Int[Tensor, " alone"], PerRow]:
+        """Return the first of every set of rows of one group with the same text, and the number of each row's set."""
+        first, copies = distinct(self.canvas, self.group[:, None])
+        return self.group.new_tensor(first), self.group.new_tensor(copies)
 
     def samples(self, count: int) -> Rows:
         """Return `count` independent copies of each row, sample i with the noise of a run under `reseed(seed, i)`."""
@@ -184,20 +185,17 @@ class Rows:
         return replace(rows, noise=rows.noise.again(sample), group=rows.group * count + sample)
 
     def joined(self, rows: Rows) -> Rows:
-        """Append rows of the same problems. The result has no cache."""
+        """Append rows of the same problems. The result is outside of any span."""
         canvas, noise = self.canvas.joined(rows.canvas), self.noise.joined(rows.noise)
         slots, group = torch.cat([self.slots, rows.slots]), torch.cat([self.group, rows.group])
         scores = None if self.scores is None or rows.scores is None else torch.cat([self.scores, rows.scores])
         return Rows(canvas, noise, slots, group, self.model, scores, lead=self.lead)
 
     def best(self, count: int, copy: PerRow | None = None) -> Int[Tensor, " best"]:
-        """Return the `count` rows of highest score in each group, group by group; ties go to the earlier row.
-
-        Of rows with the same number in `copy` only the best is taken.
-        """
+        """Return the `count` best rows of each group, the earlier of equals; of those with equal `copy` the best."""
         ranked = self.score.sort(descending=True, stable=True).indices
         if copy is not None:
-            ranked = ranked[_first_seen(copy[ranked])]
+            ranked = ranked[torch.isin(ranked, first_of_each(copy, ranked, 1))]
         return first_of_each(self.group, ranked, count)
 
     def prune(
@@ -213,19 +211,18 @@ class Rows:
     def frame(self, step: int) -> Frame:
         return Frame(self.canvas, self.score, step, group=self.group)
 
+    def after(self, frame: Frame) -> Rows:
+        """Return the rows of a later frame, outside of any span, with the frame's scores."""
+        group = frame.canvas.problem if frame.group is None else frame.group
+        rows = self.leave().keep(torch.searchsorted(self.group, group))
+        return replace(rows, canvas=frame.canvas, scores=frame.score[:, None])
+
 
 def first_of_each(group: PerRow, ranked: Int[Tensor, " some"], count: int) -> Int[Tensor, " best"]:
     """Return the first `count` of each group among ranked row numbers, group by group."""
     ordered, place = group[ranked].sort(stable=True)
     rank = torch.arange(len(place), device=place.device) - torch.searchsorted(ordered, ordered)
     return ranked[place][rank < count]
-
-
-def _first_seen(values: Int[Tensor, " some"]) -> Bool[Tensor, " some"]:
-    ordered, place = values.sort(stable=True)
-    new = torch.ones_like(ordered, dtype=torch.bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return torch.zeros_like(new).scatter(0, place, new)
 
 
 def leads_of(canvas: Canvas, block: int | None) -> list[int | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate, count
 
 from unmask.errors import UnmaskError
 
@@ -35,21 +36,18 @@ class Schedule:
         if not 1 <= block <= length:
             raise UnmaskError(f"block must be between 1 and {length}, the number of masks, got {block}")
         sizes = [min(block, length - start) for start in range(0, length, block)]
-        steps = _default_steps(length, block, len(sizes)) if steps is None else steps
+        if steps is None:
+            steps = length if block == 1 else max(len(sizes), length // 2)
         if not len(sizes) <= steps <= length:
             raise UnmaskError(
                 f"steps must be between {len(sizes)} and {length} for blocks of {block} over {length} masks, "
                 f"got {steps}"
             )
-        shares = _share(steps, sizes)
-        return cls(length, block, steps, tuple(map(_spread, sizes, shares)))
+        return cls(length, block, steps, tuple(map(_spread, sizes, _share(steps, sizes))))
 
     @classmethod
     def align(cls, length: int, block: int, steps: int | None, lead: int) -> Schedule:
-        """Align blocks with those of a block-causal model: the first has `lead` fewer slots, which the prompt fills.
-
-        A step writes what a step of a full block would, so a short block takes fewer of them.
-        """
+        """Align blocks with a block-causal model's: the first has `lead` fewer slots, and short blocks fewer steps."""
         share = max(1, block // 2) if steps is None else round(steps * block / length)
         full = _spread(block, max(1, min(block, share)))
         sizes = [min(block - lead, length)]
@@ -58,12 +56,11 @@ class Schedule:
         return cls(length, block, sum(map(len, quotas)), quotas, lead)
 
     def __iter__(self) -> Iterator[Step]:
-        number = 0
+        numbers = count(1)
         for block, quotas in enumerate(self.quotas):
             for i, quota in enumerate(quotas):
-                number += 1
-                last = i == len(quotas) - 1
-                yield Step(number, block, self.block, self.span(block), sum(quotas[i:]), quota, last, self.lead)
+                last, span = i == len(quotas) - 1, self.span(block)
+                yield Step(next(numbers), block, self.block, span, sum(quotas[i:]), quota, last, self.lead)
 
     @property
     def blocks(self) -> int:
@@ -72,10 +69,6 @@ class Schedule:
     def span(self, block: int) -> slice:
         start = block * self.block - self.lead
         return slice(max(0, start), min(start + self.block, self.length))
-
-
-def _default_steps(length: int, block: int, blocks: int) -> int:
-    return length if block == 1 else max(blocks, length // 2)
 
 
 def _share(steps: int, sizes: list[int]) -> list[int]:
@@ -87,11 +80,8 @@ def _share(steps: int, sizes: list[int]) -> list[int]:
 
 def _cut(quotas: tuple[int, ...], size: int) -> tuple[int, ...]:
     """Return the first quotas that write `size` in all, the last of them cut."""
-    taken: list[int] = []
-    for quota in quotas:
-        if (left := size - sum(taken)) > 0:
-            taken.append(min(quota, left))
-    return tuple(taken)
+    before = accumulate(quotas, initial=0)
+    return tuple(min(quota, size - done) for quota, done in zip(quotas, before, strict=False) if done < size)
 
 
 def _spread(count: int, parts: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -42,7 +43,9 @@ class Session:
         adapt: Adapter | None = None,
         listen: bool = False,
     ):
-        _check(denoiser, canvas)
+        if not len(canvas):
+            raise UnmaskError("there is nothing to decode: give at least one prompt")
+        check_context(int((canvas.width - canvas.pad).max()), denoiser.context)
         self.began = time.perf_counter()
         if denoiser.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(denoiser.device)
@@ -86,20 +89,14 @@ class Session:
             raise UnmaskError("the model returned logits that are not numbers: check its weights and dtype")
         if not canvas.done:
             raise UnmaskError(f"the decoder ended with {int(canvas.masked.sum())} masks left: write every slot")
-        counts, results = self.meter.counts.T.tolist(), {}
-        shared = {"memory": _peak(self.model.device), "batch_seconds": seconds}
+        counts, results, device = self.meter.counts.T.tolist(), {}, self.model.device
+        memory = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
+        shared = {"seconds": seconds / len(self.canvas), "memory": memory, "batch_seconds": seconds}
         for problem in problems:
             rows = (canvas.problem == problem).nonzero()[:, 0]
-            cost = Cost(self.meter.calls, *counts[problem], seconds=seconds / len(self.canvas), **shared)
+            cost = Cost(self.meter.calls, *counts[problem], **shared)
             results[problem] = Decoded(canvas.rows(rows), score[rows].tolist(), cost)
         return results
-
-
-def stream(
-    decoder: Decoder, denoiser: Denoiser, canvas: Canvas, seed: int = 0, *, adapt: Adapter | None = None
-) -> Iterator[Frame]:
-    """Yield frames as they come. Rows of the canvas need equally many masks."""
-    return iter(Session(decoder, denoiser, canvas, seed, adapt))
 
 
 def decode(
@@ -112,10 +109,7 @@ def decode(
     watch: Watch | None = None,
     listen: bool = False,
 ) -> list[Decoded]:
-    """Return the final rows of every problem, in the canvas's order, whatever their numbers of masks.
-
-    With `listen` the frames hold the model calls that were made for them.
-    """
+    """Return the final rows of every problem, in the canvas's order. With `listen`, frames hold their model calls."""
     results: dict[int, Decoded] = {}
     for numbers in _alike(canvas, denoiser.block_size):
         group = torch.tensor(numbers, device=canvas.tokens.device)
@@ -129,18 +123,7 @@ def decode(
 
 def _alike(canvas: Canvas, block: int | None) -> list[list[int]]:
     """Group rows with equally many masks, which for a block-causal model begin at the same place of a block."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    leads = leads_of(canvas, block)
-    for row, count in enumerate(canvas.masked.sum(1).tolist()):
-        groups.setdefault((count, -1 if (lead := leads[row]) is None else lead), []).append(row)
+    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for row, (count, lead) in enumerate(zip(canvas.masked.sum(1).tolist(), leads_of(canvas, block), strict=True)):
+        groups[count, -1 if lead is None else lead].append(row)
     return [groups[key] for key in sorted(groups)]
-
-
-def _peak(device: torch.device) -> int:
-    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
-
-
-def _check(denoiser: Denoiser, canvas: Canvas) -> None:
-    if not len(canvas):
-        raise UnmaskError("there is nothing to decode: give at least one prompt")
-    check_context(int((canvas.width - canvas.pad).max()), denoiser.context)

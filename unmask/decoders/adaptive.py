@@ -12,11 +12,11 @@ from typing import Literal, get_args
 
 import torch
 
-from unmask.core import Decoder, Frame, Rows, Schedule, decoder
+from unmask.core import Frame, Rows, Scheduled, decoder
 from unmask.core.shapes import AtBool, AtFloat, Columns, PerRow
 from unmask.decoders.path import check_temperature
 from unmask.errors import check_at_least, check_between, check_known
-from unmask.policies.draft import Draft, confidence, entropy, sample, top
+from unmask.policies.draft import ORDERS, sample, top
 
 Rule = Literal["confidence", "factor", "entropy"]
 Write = Callable[[PerRow, Rows, Columns, PerRow], Rows]  # (numbers of the rows, rows, columns, steps) → rows
@@ -34,15 +34,14 @@ def advance_by_row(rows: Rows, steps: PerRow, size: int, write: Write) -> Iterat
         yield rows, steps
 
 
-@decoder("adaptive")
-@dataclass(frozen=True)
-class Adaptive(Decoder):
-    sure: float = 0.98  # rule confidence: write drafts of at least this probability
-    rule: Rule = "confidence"  # what is written beyond the surest position
-    factor: float = 1.0  # rule factor: write n drafts while (n + 1)(1 − p) of the least sure one is below this
-    budget: float = 0.1  # rule entropy: write in order of entropy while its sum, in nats, is at most this
-    temperature: float = 0.0  # 0 takes the likeliest token
-    block: int | None = None  # masks per block; 32, or all of them when there are fewer
+class SurePath(Scheduled):
+    """The base of paths whose steps write what a rule calls sure. Decoders have some of these settings as fields."""
+
+    sure: float
+    rule: Rule = "confidence"
+    factor: float = 1.0
+    budget: float = 0.1
+    temperature: float = 0.0
 
     single_path = commits_only = announces_ends = True
 
@@ -66,12 +65,8 @@ class Adaptive(Decoder):
 
     def _write(self, index: PerRow, rows: Rows, at: Columns, step: PerRow) -> Rows:
         draft = sample(rows, at, step, self.temperature)
-        return draft.write(self._written(draft))
-
-    def _written(self, draft: Draft) -> AtBool:
-        masked = draft.fillable
-        rank = entropy(draft) if self.rule == "entropy" else confidence(draft)
-        return top(rank, masked, self._count(rank, masked))
+        masked, rank = draft.fillable, ORDERS["entropy" if self.rule == "entropy" else "confidence"](draft)
+        return draft.write(top(rank, masked, self._count(rank, masked)))
 
     def _count(self, rank: AtFloat, masked: AtBool) -> torch.Tensor:
         """Return how many positions a step writes, (row, 1)."""
@@ -85,31 +80,25 @@ class Adaptive(Decoder):
             within = (-ranked).cumsum(1) <= self.budget
         return (within & masked.gather(1, place)).sum(1, keepdim=True).clamp(min=1)
 
-    def resolved(self, length: int) -> Adaptive:
-        return replace(self, block=Schedule.plan(length, self.block).block)
-
     def max_forward_passes(self, length: int) -> int:
         return length  # a step writes at least one position
 
 
+@decoder("adaptive")
+@dataclass(frozen=True)
+class Adaptive(SurePath):
+    sure: float = 0.98  # rule confidence: write drafts of at least this probability
+    rule: Rule = "confidence"  # what is written beyond the surest position
+    factor: float = 1.0  # rule factor: write n drafts while (n + 1)(1 − p) of the least sure one is below this
+    budget: float = 0.1  # rule entropy: write in order of entropy while its sum, in nats, is at most this
+    temperature: float = 0.0  # 0 takes the likeliest token
+    block: int | None = None  # masks per block; 32, or all of them when there are fewer
+
+
 @decoder("threshold", "confidence-threshold")
 @dataclass(frozen=True)
-class Threshold(Decoder):
+class Threshold(SurePath):
     """Write every position the model is sure of, and at least the surest, at each step (Fast-dLLM)."""
 
     sure: float = 0.9  # a position whose likeliest token has at least this probability is written at once
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
-
-    single_path = commits_only = announces_ends = True
-
-    def __post_init__(self) -> None:
-        check_between(0, 1, sure=self.sure)
-
-    def __call__(self, rows: Rows) -> Iterator[Frame]:
-        return Adaptive(sure=self.sure, block=self.block)(rows)
-
-    def resolved(self, length: int) -> Threshold:
-        return replace(self, block=Schedule.plan(length, self.block).block)
-
-    def max_forward_passes(self, length: int) -> int:
-        return length

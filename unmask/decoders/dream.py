@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from unmask.core import Decoder, Frame, Rows, decoder
-from unmask.core.shapes import AtBool, AtFloat
+from unmask.core.shapes import AtBool
 from unmask.decoders.path import check_temperature
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between, check_known
-from unmask.policies.draft import Draft, entropy, margin, top
+from unmask.policies.draft import ORDERS, Draft, top
 
 ALGORITHMS = ("origin", "maskgit_plus", "topk_margin", "entropy")
 
@@ -70,15 +70,13 @@ class Dream(Decoder):
         uniform = draft.rows.uniform("order", draft.step, draft.at)[:, :, 0]
         if self.alg == "origin":
             return draft.masked & (uniform < share)
-        rank = self._confidence(draft)
+        if self.alg == "maskgit_plus":
+            rank = draft.beliefs.logp(draft.token).exp()
+        else:
+            rank = ORDERS[self.alg.removeprefix("topk_")](draft)
         if self.alg_temp > 0:  # the largest of these are drawn one after another without replacement (Gumbel)
             rank = rank.double() / self.alg_temp - (-uniform.clamp(min=torch.finfo(uniform.dtype).tiny).log()).log()
         return top(rank, draft.masked, quota)
-
-    def _confidence(self, draft: Draft) -> AtFloat:
-        if self.alg == "topk_margin":
-            return margin(draft)
-        return entropy(draft) if self.alg == "entropy" else draft.beliefs.logp(draft.token).exp()
 
     def _narrow(self, logits: Tensor) -> Tensor:
         """Apply temperature, top-p and top-k to logits, in Dream's order."""

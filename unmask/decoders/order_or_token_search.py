@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from unmask.core import Beliefs, Decoder, Frame, Rows, Schedule, Step, decoder
-from unmask.core.cache import distinct
+from unmask.core import Beliefs, Frame, Rows, Schedule, Scheduled, Step, decoder
 from unmask.core.shapes import AtBool, AtFloat, Bool, Float, Int, PerRow
 from unmask.errors import check_at_least, check_known
 from unmask.policies.likelihood import Likelihood, likelihood, predict_slots
@@ -41,7 +40,7 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class VisibleSearch(Decoder):
+class VisibleSearch(Scheduled):
     """The base of searches that rank partial texts; a subclass says in `propose` which writes a row tries."""
 
     beams: int = 3  # K: rows that live on, and writes each proposes
@@ -79,9 +78,6 @@ class VisibleSearch(Decoder):
                 rows = rows.enter(following.span)
                 beliefs = self._ask(rows, following)
 
-    def resolved(self, length: int) -> VisibleSearch:
-        return replace(self, block=Schedule.plan(length, self.block, steps=length).block)
-
     def max_forward_passes(self, length: int) -> int:
         k = self.beams
         asking = 1 + k + k**2 * (length - 1) if self._looks_ahead else 1 + k * (length - 1)
@@ -116,9 +112,8 @@ class VisibleSearch(Decoder):
         at = asked[parent].gather(1, proposals.place[parent, draw, None])
         token, logp = proposals.token[parent, draw, None], proposals.logp[parent, draw, None]
         grown = rows.keep(parent).write(at, token, torch.ones_like(at, dtype=torch.bool), step.number, logp)
-        # Samples of one problem are searched separately: a group is part of the key.
-        first, copies = distinct(grown.canvas, grown.group[:, None])
-        return Candidates(grown, parent, draw, at.new_tensor(copies), at.new_tensor(first))
+        first, copy = grown.distinct()
+        return Candidates(grown, parent, draw, copy, first)
 
     def _scores(self, ahead: Beliefs | None, candidates: Candidates, schedule: Schedule) -> Float[Tensor, "row block"]:
         """Return log p of what is written, by block."""
@@ -134,7 +129,6 @@ class VisibleSearch(Decoder):
 
 
 @decoder("order-search")
-@dataclass(frozen=True)
 class OrderSearch(VisibleSearch):
     """Order search (arXiv 2601.20339, Appendix): each row tries its K surest positions with their likeliest tokens."""
 
@@ -146,7 +140,6 @@ class OrderSearch(VisibleSearch):
 
 
 @decoder("token-search")
-@dataclass(frozen=True)
 class TokenSearch(VisibleSearch):
     """Token search (arXiv 2601.20339, Appendix): each row tries the K likeliest tokens of its surest position."""
 

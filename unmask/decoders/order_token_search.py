@@ -11,12 +11,12 @@ ours.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 
-from unmask.core import Decoder, Frame, Rows, Schedule, Step, decoder
+from unmask.core import Frame, Rows, Schedule, Scheduled, Step, decoder
 from unmask.decoders.path import check_temperature
 from unmask.errors import UnmaskError, check_at_least, check_between
 from unmask.policies.draft import branch, redraw, sample, top
@@ -26,7 +26,7 @@ from unmask.registry import ADDED
 
 @decoder("order-token-search", "ots")
 @dataclass(frozen=True)
-class OrderTokenSearch(Decoder):
+class OrderTokenSearch(Scheduled):
     beams: int = 4  # K: beams that survive a search, and completions that each draws
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     steps: int | None = None  # total steps; half the masks, or all of them for block 1
@@ -73,7 +73,7 @@ class OrderTokenSearch(Decoder):
         changing = slice(self.likelihood.start(step.span), None)  # slots that scoring will hide or fill
         count = self.draws or self.beams
         drafts = branch(rows, at, changing, step.number, self.temperature, count)  # 4, 7, 9-11: x_0
-        in_block = drafts.masked_among(step.open)
+        in_block = drafts.masked.index_fill(1, torch.arange(step.open, at.shape[1], device=at.device), False)
         candidates = drafts.write(top(drafts.logp, in_block, step.quota))  # 12: x_candidate
         completions = [drafts.complete(candidates)]  # 13: x_full_seq
         if self.samples > 1:
@@ -81,7 +81,7 @@ class OrderTokenSearch(Decoder):
         scores = score_blocks(candidates, completions, self.likelihood, step)  # 14-16: x_masked, s[block_idx]
         candidates = candidates.with_scores(scores)  # 17, 18: the score of a row is their sum; later blocks have 0
         parent, draw = rows.children(count)
-        best = candidates.best(self.beams, candidates.copies() if self.distinct else None)  # 21: top_K
+        best = candidates.best(self.beams, candidates.distinct()[1] if self.distinct else None)  # 21: top_K
         return candidates.prune(best, step.number, parent, draw, completions[0].canvas.tokens)
 
     def _unready(self, rows: Rows, step: Step, schedule: Schedule) -> torch.Tensor:
@@ -99,10 +99,6 @@ class OrderTokenSearch(Decoder):
     @property
     def choice(self) -> str:
         return self.answer
-
-    def resolved(self, length: int) -> OrderTokenSearch:
-        schedule = Schedule.plan(length, self.block, self.steps)
-        return replace(self, block=schedule.block, steps=schedule.steps)
 
     def max_forward_passes(self, length: int) -> int:
         schedule = Schedule.plan(length, self.block, self.steps)

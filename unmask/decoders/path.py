@@ -6,24 +6,23 @@ This is LLaDA's published loop (arXiv 2502.09992); its decoders differ only in t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from unmask.core import Decoder, Frame, Rows, Schedule, decoder
+from unmask.core import Frame, Rows, Scheduled, decoder
 from unmask.errors import UnmaskError, check_at_least
-from unmask.policies import draft as order
-from unmask.policies.draft import Order, sample, top
+from unmask.policies.draft import ORDERS, sample, top
 
 
 @dataclass(frozen=True)
-class SinglePath(Decoder):
+class SinglePath(Scheduled):
     """The base of decoders that differ only in their `order`."""
 
     block: int | None = None  # masks per block; 32, or all of them when there are fewer
     steps: int | None = None  # total steps; half the masks, or all of them for block 1
     temperature: float = 0.0  # 0 takes the likeliest token
 
-    order: ClassVar[Order]
+    order: ClassVar[str]
     single_path = commits_only = ends_together = True
 
     def __post_init__(self) -> None:
@@ -33,47 +32,36 @@ class SinglePath(Decoder):
         for step in rows.plan(self.block, self.steps):
             rows = rows.enter(step.span)
             draft = sample(rows, rows.open(step.span, step.open), step.number, self.temperature)
-            rows = draft.write(top(type(self).order(draft), draft.masked, step.quota))
+            rows = draft.write(top(ORDERS[self.order](draft), draft.masked, step.quota))
             yield rows.frame(step.number)
-
-    def resolved(self, length: int) -> SinglePath:
-        schedule = Schedule.plan(length, self.block, self.steps)
-        return replace(self, block=schedule.block, steps=schedule.steps)
-
-    def max_forward_passes(self, length: int) -> int:
-        return Schedule.plan(length, self.block, self.steps).steps
 
 
 @decoder("low-confidence")
-@dataclass(frozen=True)
 class LowConfidence(SinglePath):
     """Write first where the model is most confident (LLaDA's low-confidence remasking)."""
 
-    order = staticmethod(order.confidence)
+    order = "confidence"
 
 
 @decoder("random")
-@dataclass(frozen=True)
 class Random(SinglePath):
     """Write in uniformly random order (LLaDA's random remasking)."""
 
-    order = staticmethod(order.random)
+    order = "random"
 
 
 @decoder("margin")
-@dataclass(frozen=True)
 class Margin(SinglePath):
     """Write first where the likeliest token is furthest ahead of the second (Kim et al., arXiv 2502.06768)."""
 
-    order = staticmethod(order.margin)
+    order = "margin"
 
 
 @decoder("entropy")
-@dataclass(frozen=True)
 class Entropy(SinglePath):
     """Write first where the model's distribution has the least entropy (Dream's 'entropy')."""
 
-    order = staticmethod(order.entropy)
+    order = "entropy"
 
 
 @decoder("left-to-right", "ar")
@@ -83,7 +71,7 @@ class LeftToRight(SinglePath):
 
     block: int | None = 1
 
-    order = staticmethod(order.left_to_right)
+    order = "left-to-right"
 
 
 def check_temperature(temperature: float) -> None:

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-import torch
-
 from unmask.core import Decoder, Frame, Rows, decoder
 from unmask.core.shapes import AtFloat, PerRow
 from unmask.decoders.adaptive import Adaptive
@@ -41,7 +39,9 @@ class Repair(Decoder):
         for frame in self.inner(rows):
             yield replace(frame, ended=None)
         assert frame is not None
-        rows, parent = _finished(rows, frame)
+        every = rows.after(frame)
+        parent = every.best(1)
+        rows = every.keep(parent)
         logp, number = predict_slots(rows, self.likelihood), frame.step
         rows = rows.with_scores(logp.sum(1, keepdim=True))
         yield replace(rows.frame(number), parent=parent)
@@ -56,7 +56,7 @@ class Repair(Decoder):
             trying = trying[better]
             if len(trying):
                 logp = logp.index_copy(0, trying, fresh[better])
-                rows = replace(rows.put(trying, trial.keep(better)), cache=None)
+                rows = rows.put(trying, trial.keep(better)).leave()
             rows = rows.with_scores(logp.sum(1, keepdim=True))
             yield rows.frame(number)
             if not len(trying):
@@ -73,18 +73,6 @@ class Repair(Decoder):
     def _masks(self, length: int) -> int:
         return ceil(self.share * length)
 
-    def resolved(self, length: int) -> Repair:
-        return replace(self, inner=self.inner.resolved(length))
-
     def max_forward_passes(self, length: int) -> int:
         scoring = self.likelihood.forward_passes(slice(0, length))
         return self.inner.max_forward_passes(length) + scoring + self.rounds * (self._masks(length) + scoring)
-
-
-def _finished(rows: Rows, frame: Frame) -> tuple[Rows, PerRow]:
-    """Return the best row of each group after the last frame, and its number in that frame."""
-    group = frame.canvas.problem if frame.group is None else frame.group
-    every = replace(rows.keep(torch.searchsorted(rows.group, group)), canvas=frame.canvas, cache=None)
-    every = every.with_scores(frame.score[:, None])
-    best = every.best(1)
-    return every.keep(best), best

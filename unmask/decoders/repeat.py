@@ -59,14 +59,11 @@ class Repeated(Decoder):
         """Return the score of each sample's best row."""
         if self.likelihood is None:
             return last.score[best]
-        return predict_slots(replace(samples, canvas=last.canvas.rows(best)), self.likelihood).sum(1)
+        return predict_slots(samples.after(last.rows(best)), self.likelihood).sum(1)
 
     @property
     def writer(self) -> Decoder:
         return self.inner.writer
-
-    def resolved(self, length: int) -> Repeated:
-        return replace(self, inner=self.inner.resolved(length))
 
     def max_forward_passes(self, length: int) -> int:
         scoring = 0 if self.likelihood is None else self.likelihood.forward_passes(slice(0, length))
@@ -74,7 +71,6 @@ class Repeated(Decoder):
 
 
 @decoder("best-of")
-@dataclass(frozen=True)
 class BestOf(Repeated):
     """Sample n times and take the answer of highest score."""
 

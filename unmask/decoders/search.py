@@ -92,7 +92,7 @@ class Hypotheses:
 
     def deviate(self, text: PerRow, slot: PerRow) -> tuple[Hypotheses, Hypotheses]:
         """Return the rows without these second choices, and new rows that begin with them."""
-        rows, odds = replace(self.rows.keep(text), scores=None, cache=None), self.odds[text, slot]
+        rows, odds = replace(self.rows.keep(text).leave(), scores=None), self.odds[text, slot]
         column, step = rows.slots.gather(1, slot[:, None]), self.step[text]
         began = step.gather(1, slot[:, None])
         logp = rows.canvas.logp.gather(1, column) + odds[:, None]
@@ -146,7 +146,7 @@ class BestFirstSearch(Decoder):
 
     def _best(self, found: Hypotheses) -> Int[Tensor, " best"]:
         """Return the final rows of every problem: the best distinct texts."""
-        return found.rows.best(self.width, found.rows.copies())
+        return found.rows.best(self.width, found.rows.distinct()[1])
 
     def _ended(
         self, found: Hypotheses, chosen: Int[Tensor, "some two"], before: Int[Tensor, " before"]
@@ -234,12 +234,12 @@ class BestFirstSearch(Decoder):
         if len(some) and not budget.late:
             budget.spend(some, passes)
             score = score.index_copy(0, some, predict_slots(found.rows.keep(some), self.likelihood).sum(1))
-        return replace(found, rows=replace(found.rows, cache=None).with_scores(score[:, None]))
+        return replace(found, rows=found.rows.leave().with_scores(score[:, None]))
 
     def _score(self, texts: Hypotheses, budget: Budget) -> Hypotheses:
         budget.spend(texts.problem, self._scoring(texts))
         score = predict_slots(texts.rows, self.likelihood).sum(1, keepdim=True)
-        return replace(texts, rows=replace(texts.rows, cache=None).with_scores(score))
+        return replace(texts, rows=texts.rows.leave().with_scores(score))
 
     def _scoring(self, texts: Hypotheses) -> int:
         """Return the forward passes that the score of one text takes."""

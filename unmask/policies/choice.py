@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Sequence
 
-from unmask.errors import UnmaskError, nearest
-
-Choice = Literal["score", "majority", "weighted"]
+from unmask.errors import check_known
 
 
 def by_score(scores: Sequence[float], keys: Sequence[str]) -> int:
     """Return the row of highest score; ties go to the first."""
-    del keys
-    return max(range(len(scores)), key=scores.__getitem__)
+    return max(range(len(keys)), key=scores.__getitem__)
 
 
 def by_majority(scores: Sequence[float], keys: Sequence[str]) -> int:
@@ -33,14 +29,9 @@ def by_weight(scores: Sequence[float], keys: Sequence[str]) -> int:
     return max((row for row, key in enumerate(keys) if key == winner), key=scores.__getitem__)
 
 
-_CHOICES: dict[str, Callable[[Sequence[float], Sequence[str]], int]] = {
-    "score": by_score,
-    "majority": by_majority,
-    "weighted": by_weight,
-}
+_CHOICES = {"score": by_score, "majority": by_majority, "weighted": by_weight}
 
 
 def choose(choice: str, scores: Sequence[float], keys: Sequence[str]) -> int:
-    if choice not in _CHOICES:
-        raise UnmaskError(f"unknown choice {choice!r}: {nearest(choice, _CHOICES)}")
+    check_known(_CHOICES, choice=choice)
     return _CHOICES[choice](scores, keys)

@@ -28,14 +28,10 @@ class Draft:
 
     @property
     def fillable(self) -> AtBool:
-        """True for masks that are named for the first time: a short block repeats its last column (`Rows.advance`)."""
+        """True for masks that are named for the first time: where rows name fewer columns, the last is repeated."""
         masked = self.masked
         masked[:, 1:] &= self.at[:, 1:] != self.at[:, :-1]
         return masked
-
-    def masked_among(self, count: int) -> AtBool:
-        """True for masks among the first `count` positions of the draft."""
-        return self.masked.index_fill(1, torch.arange(count, self.at.shape[1], device=self.at.device), False)
 
     def write(self, where: AtBool) -> Rows:
         return self.rows.write(self.at, self.token, where, self.step, self.logp)
@@ -55,17 +51,23 @@ def sample(rows: Rows, at: Columns, step: Steps, temperature: float) -> Draft:
 def branch(rows: Rows, at: Columns, span: slice, step: int, temperature: float, count: int) -> Draft:
     """Draw `count` times for each row from its one forward pass; each draw is the draft of a child."""
     beliefs = rows.ask(at, span)
-    token, logp = _draw(rows, beliefs, at, step, temperature, count)
-    children = rows.fork(count, step)
+    drawn = _draw(rows, beliefs, at, step, temperature, count)
+    token, logp = (each.permute(0, 2, 1).flatten(0, 1) for each in drawn)  # (row, at, draw) → (row·draw, at)
     parent, _ = rows.children(count)
-    return Draft(children, at[parent], _by_child(token), _by_child(logp), beliefs.rows(parent), step)
+    return Draft(rows.fork(count, step), at[parent], token, logp, beliefs.rows(parent), step)
 
 
 def redraw(draft: Draft, temperature: float, count: int) -> list[Draft]:
     """Draw `count` more times for a draft's rows, from their own noise and the same forward pass."""
-    words = draft.rows, draft.beliefs, draft.at, draft.step, temperature, count + 1, "sample"
-    token, logp = _draw(*words)
+    token, logp = _draw(draft.rows, draft.beliefs, draft.at, draft.step, temperature, count + 1, "sample")
     return [replace(draft, token=token[:, :, i], logp=logp[:, :, i]) for i in range(1, count + 1)]
+
+
+def predict(full: Rows, hidden: Int[Tensor, "row hidden"], at: Columns, span: slice | None = None) -> Draft:
+    """Hide columns of finished texts and draft the texts' own tokens at some of them, with their log p."""
+    rows, token = full.remask(hidden), full.canvas.at(at)
+    beliefs = rows.ask(at, span)
+    return Draft(rows, at, token, beliefs.logp(token), beliefs, 0)
 
 
 def _draw(
@@ -84,31 +86,14 @@ def _draw(
     return beliefs.draw(rows.uniform(purpose, step, at, draws), temperature)
 
 
-def _by_child(drawn: Tensor) -> Tensor:
-    return drawn.permute(0, 2, 1).flatten(0, 1)  # (row, at, draw) → (row·draw, at)
-
-
-Order = Callable[[Draft], AtFloat]
-
-
-def confidence(draft: Draft) -> AtFloat:
-    return draft.logp
-
-
-def random(draft: Draft) -> AtFloat:
-    return draft.rows.uniform("order", draft.step, draft.at)[:, :, 0]
-
-
-def left_to_right(draft: Draft) -> AtFloat:
-    return -draft.at.to(draft.logp.dtype)
-
-
-def margin(draft: Draft) -> AtFloat:
-    return draft.beliefs.margin
-
-
-def entropy(draft: Draft) -> AtFloat:
-    return -draft.beliefs.entropy
+# An order ranks the positions of a draft: those of highest rank are written first.
+ORDERS: dict[str, Callable[[Draft], AtFloat]] = {
+    "confidence": lambda draft: draft.logp,
+    "random": lambda draft: draft.rows.uniform("order", draft.step, draft.at)[:, :, 0],
+    "left-to-right": lambda draft: -draft.at.to(draft.logp.dtype),
+    "margin": lambda draft: draft.beliefs.margin,
+    "entropy": lambda draft: -draft.beliefs.entropy,
+}
 
 
 def top(rank: AtFloat, masked: AtBool, count: int | Int[Tensor, "row 1"]) -> AtBool:
@@ -116,7 +101,5 @@ def top(rank: AtFloat, masked: AtBool, count: int | Int[Tensor, "row 1"]) -> AtB
     # A masked position may rank at -inf, and must still come before one that is not masked.
     rank = rank.clamp(min=torch.finfo(rank.dtype).min).masked_fill(~masked, -torch.inf)
     ranked = rank.sort(dim=1, descending=True, stable=True).indices
-    if isinstance(count, int):
-        return torch.zeros_like(masked).scatter(1, ranked[:, :count], True) & masked
     early = torch.arange(ranked.shape[1], device=ranked.device) < count
-    return torch.zeros_like(masked).scatter(1, ranked, early) & masked
+    return torch.zeros_like(masked).scatter(1, ranked, early.expand_as(masked)) & masked

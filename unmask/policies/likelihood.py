@@ -1,7 +1,6 @@
-"""Likelihoods of a text: groups of positions that are hidden together and predicted from the rest.
+"""Likelihoods of a text: groups of slots, each hidden once inside the finished text and predicted from the rest.
 
-A likelihood is a list of groups of slots, each hidden once inside the finished text. The log p of the slots that
-count is summed by block. A new likelihood is a class here that returns its groups.
+A new likelihood is a class here that returns its groups.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from torch import Tensor
 
 from unmask.core import Decoder, Rows, Step
 from unmask.core.noise import mix
-from unmask.core.shapes import AtFloat, Columns, Float, Int
+from unmask.core.shapes import AtFloat, Columns, Float
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between
+from unmask.policies.draft import predict
 from unmask.registry import Registry
 
 Slots = slice | tuple[int, ...]
@@ -27,13 +27,12 @@ NOTHING: Slots = ()  # a group that hides nothing counts log p as it was at writ
 
 
 class Hidden(NamedTuple):
-    """A group of slots that are masked together."""
-
     slots: Slots  # masked together
     counted: Slots  # the slots of the group whose log p counts
     weight: float = 1.0  # weight of that log p in the sum
 
 
+@dataclass(frozen=True)
 class Likelihood(ABC):
     """A partition of slots into groups that are hidden together and predicted from the rest of the text."""
 
@@ -46,8 +45,8 @@ class Likelihood(ABC):
 
     def start(self, current: slice) -> int:
         """Return the first slot that is hidden: those before it do not change while candidates are scored."""
-        first = [s.start if isinstance(s, slice) else s[0] for s, *_ in self.groups(current) if s != NOTHING]
-        return min(first, default=current.start)
+        hidden = [slot_numbers(group.slots, current.stop) for group in self.groups(current)]
+        return min((slots[0] for slots in hidden if slots), default=current.start)
 
     def forward_passes(self, current: slice) -> int:
         """Return the forward passes that the score of one text takes."""
@@ -58,7 +57,6 @@ likelihood: Registry[Likelihood] = Registry("likelihood")
 
 
 @likelihood("block")
-@dataclass(frozen=True)
 class Block(Likelihood):
     """Eq. 2: the current block, inside the full completion."""
 
@@ -69,7 +67,6 @@ class Block(Likelihood):
 
 
 @likelihood("all-blocks")
-@dataclass(frozen=True)
 class AllBlocks(Likelihood):
     """Eq. S4: every block so far at once, each scored again; their sum is the total by itself."""
 
@@ -81,7 +78,6 @@ class AllBlocks(Likelihood):
 
 
 @likelihood("future-masked")
-@dataclass(frozen=True)
 class FutureMasked(Likelihood):
     """Eq. S5: the current block, with everything after it hidden too."""
 
@@ -118,8 +114,7 @@ class LeaveOut(Likelihood):
 
     def groups(self, current: slice) -> Sequence[Hidden]:
         firsts = range(current.start, current.stop, self.group)
-        parts = [slice(first, min(first + self.group, current.stop)) for first in firsts]
-        return [Hidden(part, part) for part in parts]
+        return [Hidden(part, part) for part in (slice(i, min(i + self.group, current.stop)) for i in firsts)]
 
 
 @likelihood("random-masks")
@@ -145,7 +140,6 @@ class RandomMasks(Likelihood):
 
 
 @likelihood("path")
-@dataclass(frozen=True)
 class PathLikelihood(Likelihood):
     """log p of the current block as it was when each position was written. Costs nothing."""
 
@@ -172,10 +166,7 @@ class Sum(Likelihood):
 
 
 def blind_likelihood(decoder: object) -> str | None:
-    """Return the likelihood of a decoder, or of one inside it, that is of no use to a block-causal model.
-
-    Such a model sees no future, so a block that is hidden as a whole is predicted from the past alone.
-    """
+    """Return the likelihood of a decoder, or of one inside it, that is of no use to a model that sees no future."""
     for value in getattr(decoder, "__dict__", {}).values():
         if isinstance(value, Likelihood) and value.needs_future:
             return likelihood.spec(value)
@@ -190,7 +181,7 @@ def score_blocks(
     """Return the rows' scores by block, where those that are predicted again are means over the completions."""
     assert rows.scores is not None
     groups = likelihood.groups(step.span)
-    logps = predict(_joined(rows, completions), groups, likelihood.start(step.span))
+    logps = _predict_groups(_joined(rows, completions), groups, likelihood.start(step.span))
     fresh: dict[int, Tensor] = {}
     for group, logp in zip(groups, logps, strict=True):
         blocks = [(slot + step.lead) // step.size for slot in slot_numbers(group.counted, rows.length)]
@@ -202,46 +193,49 @@ def score_blocks(
 
 
 def predict_slots(rows: Rows, likelihood: Likelihood) -> AtFloat:
-    """Return log p of every slot of finished texts, the whole answer taken as one block, without a cache."""
+    """Return log p of every slot of finished texts, the whole answer taken as one block."""
     groups = likelihood.groups(slice(0, rows.length))
     logp = rows.canvas.logp.new_zeros(rows.slots.shape)
-    for group, part in zip(groups, predict(replace(rows, cache=None), groups, start=0), strict=True):
+    for group, part in zip(groups, _predict_groups(rows.leave(), groups, start=0), strict=True):
         logp[:, group.counted] += part.to(logp.dtype)
     return logp
 
 
-def predict(full: Rows, groups: Sequence[Hidden], start: int) -> list[AtFloat]:
+def _predict_groups(full: Rows, groups: Sequence[Hidden], start: int) -> list[AtFloat]:
     """Hide each group in finished texts and return log p of the slots that count. One call for all groups."""
-    hiding = [group for group in groups if group.slots != NOTHING]
-    again = iter(_predict_hidden(full, hiding, start) if hiding else ())
     written = full.canvas.logp.gather(1, full.slots)
-    return [(next(again) if g.slots != NOTHING else written[:, g.counted]) * g.weight for g in groups]
+    logps = [written[:, group.counted] for group in groups]
+    if hiding := [number for number, group in enumerate(groups) if group.slots != NOTHING]:
+        hidden = _columns(full, [groups[number].slots for number in hiding])
+        at = _columns(full, [groups[number].counted for number in hiding])
+        tiled = full if len(hiding) == 1 else full.keep(torch.arange(len(full), device=at.device).repeat(len(hiding)))
+        again = predict(tiled, hidden, at, slice(start, None)).logp.split(len(full))
+        for number, logp in zip(hiding, again, strict=True):
+            logps[number] = logp[:, : logps[number].shape[1]]
+    return [logp * group.weight for logp, group in zip(logps, groups, strict=True)]
 
 
-def _predict_hidden(full: Rows, groups: Sequence[Hidden], start: int) -> list[AtFloat]:
-    sizes = [len(slot_numbers(group.counted, full.length)) for group in groups]
-    hidden = torch.cat([full.remask(full.slots[:, group.slots]).canvas.tokens for group in groups])
-    at = torch.cat([_padded(full.slots[:, group.counted], max(sizes)) for group in groups])
-    tiled = full if len(groups) == 1 else full.keep(torch.arange(len(full), device=at.device).repeat(len(groups)))
-    beliefs = replace(tiled, canvas=replace(tiled.canvas, tokens=hidden)).ask(at, slice(start, None))
-    logp = beliefs.logp(tiled.canvas.at(at))
-    return [part[:, :size] for part, size in zip(logp.split(len(full)), sizes, strict=True)]
+def _columns(rows: Rows, groups: Sequence[Slots]) -> Columns:
+    """Return the columns of groups of slots: of the first group for every row, then of the second, and so on."""
+    slots = torch.tensor(equally_long([slot_numbers(group, rows.length) for group in groups]))
+    slots = slots.to(rows.slots.device, non_blocking=True)  # nothing waits for the device
+    return rows.slots[:, slots].transpose(0, 1).flatten(0, 1)
 
 
 def slot_numbers(slots: Slots, length: int) -> Sequence[int]:
     return range(length)[slots] if isinstance(slots, slice) else slots
 
 
-def _padded(at: Columns, width: int) -> Int[Tensor, "row width"]:
-    """Repeat the last column, so that groups of unequal sizes fit one call."""
-    return torch.cat([at, at[:, -1:].expand(-1, width - at.shape[1])], dim=1)
+def equally_long(parts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Repeat the last number of each part, so that all fit one tensor."""
+    most = max(map(len, parts))
+    return [[*part, *part[-1:] * (most - len(part))] for part in map(list, parts)]
 
 
 def _joined(rows: Rows, completions: Sequence[Rows]) -> Rows:
     """Join completions: the first of every row, then the second of every row, and so on."""
     if len(completions) == 1:
         return completions[0]
-    index = torch.arange(len(rows), device=rows.slots.device).repeat(len(completions))
+    full = rows.keep(torch.arange(len(rows), device=rows.slots.device).repeat(len(completions)))
     tokens = torch.cat([completion.canvas.tokens for completion in completions])
-    full = rows.keep(index)
     return replace(full, canvas=replace(full.canvas, tokens=tokens))

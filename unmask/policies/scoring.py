@@ -1,29 +1,27 @@
 """Scoring methods for given texts: log-likelihoods by hiding tokens and predicting them.
 
-Scorers ask *masked queries*: a text with some tokens hidden, some of which are asked about. Those of a likelihood and
-of the ELBO are known beforehand; `duel` and `path` begin with a text all hidden and reveal it step by step. Sums are
-taken exactly on the host, so that neither the batch nor padding changes a bit.
+Scorers ask *masked queries*: a text with some tokens hidden, some of which are asked about. `duel` and `path` begin
+with a text all hidden and reveal it step by step. Sums are taken exactly on the host, so that padding changes no bit.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import fsum, sqrt
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
-from torch import Tensor
 
-from unmask.core import Beliefs, Canvas, Denoiser, Noise
+from unmask.core import Canvas, Denoiser, Noise, Rows
 from unmask.core.noise import key
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Int
+from unmask.core.shapes import AtFloat
 from unmask.errors import UnmaskError, check_at_least
-from unmask.policies.draft import top
-from unmask.policies.likelihood import NOTHING, Likelihood, likelihood, slot_numbers
+from unmask.policies.draft import ORDERS, Draft, predict, top
+from unmask.policies.likelihood import NOTHING, Likelihood, equally_long, likelihood, slot_numbers
 from unmask.registry import Registry
 
 ASKED = 2**11  # positions asked about at a time: a wrapped module holds the logits of all of them
@@ -38,19 +36,18 @@ class GivenText:
     block: int  # slots per block
     lead: int = 0  # positions of the first block that the prompt fills
 
-    def __len__(self) -> int:
-        return len(self.prompt) + len(self.tokens)
-
     @property
     def blocks(self) -> list[range]:
         stops = range(self.block - self.lead, len(self.tokens) + self.block, self.block)
         return [range(max(0, stop - self.block), min(stop, len(self.tokens))) for stop in stops]
 
 
-class MaskedQuery(NamedTuple):
+@dataclass(frozen=True)
+class MaskedQuery:
     text: GivenText
     hidden: tuple[int, ...]  # slots that are masked
     asked: tuple[int, ...]  # hidden slots whose tokens are to be predicted
+    weight: float = field(default=1.0, compare=False)  # weight of their log p in a score
 
 
 @dataclass(frozen=True)
@@ -62,9 +59,7 @@ class TextScore:
     computed: int  # of those, computed: identical ones of a text are computed once
     positions: int  # positions computed
     error: float | None = None  # standard error of the sum, where it is an estimate
-    greedy: bool | None = (
-        None  # True where each token was the likeliest when it was revealed; None if none was revealed
-    )
+    greedy: bool | None = None  # each token was the likeliest when it was revealed; None if none was revealed
 
 
 class Scorer(ABC):
@@ -76,34 +71,21 @@ class Scorer(ABC):
 scorer: Registry[Scorer] = Registry("scorer")
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """The model's beliefs at the asked columns of each query; its last one is repeated where others have more."""
+def ask(denoiser: Denoiser, queries: Sequence[MaskedQuery]) -> tuple[Draft, list[int]]:
+    """Predict what queries of any lengths ask about by one call of the network.
 
-    beliefs: Beliefs
-    at: Columns
-    target: AtTokens  # the text's own tokens there
-    real: AtBool  # False where a column is repeated
-    computed: list[int]  # positions computed for each query
-
-
-def predict(denoiser: Denoiser, queries: Sequence[MaskedQuery]) -> Predictions:
-    """Answer queries of any lengths by one call of the network."""
-    device, lengths = denoiser.device, [len(query.text) for query in queries]
-    width = max(lengths)
-    whole = torch.tensor([_padded(query.text, width) for query in queries], device=device)
-    hidden = _columns([(query.text, query.hidden) for query in queries], width).to(device)
-    at = _columns([(query.text, query.asked) for query in queries], width).to(device)
-    pad = width - torch.tensor(lengths, device=device)
-    nothing, ragged = torch.zeros_like(whole), min(lengths) < width
-    tokens = whole.scatter(1, hidden, denoiser.mask_id)
-    numbers, logp = torch.arange(len(queries), device=device), nothing.to(denoiser.dtype)
+    Return a draft of the texts' own tokens, and the positions computed for each query.
+    """
+    texts = [[*query.text.prompt, *query.text.tokens] for query in queries]
+    canvas = Canvas.of(texts, 0, denoiser.mask_id, denoiser.device, denoiser.dtype)
+    starts = canvas.width - canvas.tokens.new_tensor([[len(query.text.tokens)] for query in queries])
+    hidden = starts + canvas.tokens.new_tensor(equally_long([query.hidden for query in queries]))
+    at = starts + canvas.tokens.new_tensor(equally_long([query.asked for query in queries]))
+    rows = Rows(canvas, Noise.root(canvas.problem, 0), hidden, canvas.problem, denoiser)
     with torch.inference_mode():
-        beliefs = denoiser(Canvas(tokens, nothing, logp, pad, numbers, 0, denoiser.mask_id, ragged), at)
-    counts = torch.tensor([[len(query.asked)] for query in queries], device=device)
-    real = torch.arange(at.shape[1], device=device) < counts
-    computed = lengths if beliefs.computed is None else beliefs.computed.tolist()
-    return Predictions(beliefs, at, whole.gather(1, at), real, computed)
+        draft = predict(rows, hidden, at)
+    computed = draft.beliefs.computed
+    return draft, [len(text) for text in texts] if computed is None else computed.tolist()
 
 
 def portions(queries: Sequence[MaskedQuery]) -> Iterator[Sequence[MaskedQuery]]:
@@ -117,81 +99,65 @@ def portions(queries: Sequence[MaskedQuery]) -> Iterator[Sequence[MaskedQuery]]:
     yield queries[start:]
 
 
-def _padded(text: GivenText, width: int) -> list[int]:
-    return [*[0] * (width - len(text)), *text.prompt, *text.tokens]
+Blocks = Sequence[Sequence[MaskedQuery]]  # the queries about each block of a text
+Logps = Mapping[MaskedQuery, list[float]]  # log p of what a query asks about, whatever its weight
 
 
-def _columns(rows: Sequence[tuple[GivenText, tuple[int, ...]]], width: int) -> Int[Tensor, "row at"]:
-    """Return the columns of slots; the last of a row is repeated where others have more."""
-    most = max(len(slots) for _, slots in rows)
-    padded = [(text, slots + slots[-1:] * (most - len(slots))) for text, slots in rows]
-    return torch.tensor([[width - len(text.tokens) + slot for slot in slots] for text, slots in padded])
+class Asking(Scorer):
+    """The base of scorers whose queries are known beforehand."""
 
+    @abstractmethod
+    def queries(self, text: GivenText, number: int, seed: int) -> list[MaskedQuery]:
+        """Return the queries about a block of a text."""
 
-class Weighted(NamedTuple):
-    """A query, and the weight of the log p of what it asks about."""
+    def error(self, blocks: Blocks, logps: Logps) -> float | None:
+        """Return the standard error of a text's score, if it is an estimate."""
+        return None
 
-    query: MaskedQuery
-    weight: float
+    def __call__(self, texts: Sequence[GivenText], denoiser: Denoiser, seed: int) -> list[TextScore]:
+        every = [[self.queries(text, number, seed) for number in range(len(text.blocks))] for text in texts]
+        logps: dict[MaskedQuery, list[float]] = {}
+        computed: dict[MaskedQuery, int] = {}
+        for queries in portions(list({query: None for blocks in every for block in blocks for query in block})):
+            draft, positions = ask(denoiser, queries)
+            computed |= zip(queries, positions, strict=True)
+            logps |= {query: logp[: len(query.asked)] for query, logp in zip(queries, draft.logp.tolist(), strict=True)}
+        return [self._score(text, blocks, logps, computed) for text, blocks in zip(texts, every, strict=True)]
 
-
-class Answers:
-    """log p of what each query asks about. Equal queries are computed once."""
-
-    def __init__(self, denoiser: Denoiser, weighted: Iterable[Weighted]):
-        self.logps: dict[MaskedQuery, list[float]] = {}
-        self.computed: dict[MaskedQuery, int] = {}
-        for queries in portions(list(dict.fromkeys(each.query for each in weighted))):
-            found = predict(denoiser, queries)
-            self.computed |= zip(queries, found.computed, strict=True)
-            for query, values in zip(queries, found.beliefs.logp(found.target).tolist(), strict=True):
-                self.logps[query] = values[: len(query.asked)]
-
-    def by_slot(self, weighted: Iterable[Weighted]) -> dict[int, float]:
-        """Return the weighted sum of log p for each slot."""
-        terms: dict[int, list[float]] = defaultdict(list)
-        for query, weight in weighted:
-            for slot, value in zip(query.asked, self.logps[query], strict=True):
-                terms[slot].append(weight * value)
-        return {slot: fsum(values) for slot, values in terms.items()}
-
-    def score(self, logps: dict[int, float], weighted: Sequence[Weighted], error: float | None = None) -> TextScore:
-        """Return the score of the text that the queries are about. Slots that none asked about add nothing."""
-        distinct = {each.query for each in weighted}
-        positions = sum(self.computed[query] for query in distinct)
-        slots = range(len(weighted[0].query.text.tokens))
-        return TextScore([logps.get(slot, 0.0) for slot in slots], len(weighted), len(distinct), positions, error)
+    def _score(self, text: GivenText, blocks: Blocks, logps: Logps, computed: Mapping[MaskedQuery, int]) -> TextScore:
+        """Sum log p by slot. A slot that a later block predicts again counts as it does then, one never asked as 0."""
+        by_slot = dict.fromkeys(range(len(text.tokens)), 0.0)
+        for block in blocks:
+            terms: dict[int, list[float]] = defaultdict(list)
+            for query in block:
+                for slot, logp in zip(query.asked, logps[query], strict=True):
+                    terms[slot].append(query.weight * logp)
+            by_slot |= {slot: fsum(parts) for slot, parts in terms.items()}
+        asked = [query for block in blocks for query in block]
+        positions = [computed[query] for query in set(asked)]
+        return TextScore([*by_slot.values()], len(asked), len(positions), sum(positions), self.error(blocks, logps))
 
 
 @dataclass(frozen=True)
-class Partition(Scorer):
+class Partition(Asking):
     """A likelihood of a search, block by block."""
 
     likelihood: Likelihood
 
-    def __call__(self, texts: Sequence[GivenText], denoiser: Denoiser, seed: int) -> list[TextScore]:
-        every = [[self._queries(text, block) for block in text.blocks] for text in texts]
-        answers = Answers(denoiser, (query for blocks in every for queries in blocks for query in queries))
-        scores = []
-        for blocks in every:
-            logps: dict[int, float] = {}
-            for queries in blocks:
-                logps |= answers.by_slot(queries)  # a slot that a later block predicts again counts as it does then
-            scores.append(answers.score(logps, [query for queries in blocks for query in queries]))
-        return scores
-
-    def _queries(self, text: GivenText, block: range) -> list[Weighted]:
-        groups = self.likelihood.groups(slice(block.start, block.stop))
-        if any(group.slots == NOTHING for group in groups):
-            spec = likelihood.spec(self.likelihood)
-            raise UnmaskError(f"{spec} needs the order in which a text was written: score by path alone")
-        numbers = [(*(tuple(slot_numbers(s, len(text.tokens))) for s in group[:2]), group.weight) for group in groups]
-        return [Weighted(MaskedQuery(text, hidden, counted), weight) for hidden, counted, weight in numbers]
+    def queries(self, text: GivenText, number: int, seed: int) -> list[MaskedQuery]:
+        block, queries = text.blocks[number], []
+        for group in self.likelihood.groups(slice(block.start, block.stop)):
+            if group.slots == NOTHING:
+                spec = likelihood.spec(self.likelihood)
+                raise UnmaskError(f"{spec} needs the order in which a text was written: score by path alone")
+            hidden, counted = (tuple(slot_numbers(slots, len(text.tokens))) for slots in group[:2])
+            queries.append(MaskedQuery(text, hidden, counted, group.weight))
+        return queries
 
 
 @scorer("elbo")
 @dataclass(frozen=True)
-class Elbo(Scorer):
+class Elbo(Asking):
     """A lower bound of log p, estimated: random parts of the text are hidden and predicted (LLaDA, arXiv 2502.09992).
 
     The number of hidden tokens is uniform, and so is their choice. Texts of one prompt and length see the same masks.
@@ -202,17 +168,7 @@ class Elbo(Scorer):
     def __post_init__(self) -> None:
         check_at_least(2, n=self.n)  # a standard error needs two
 
-    def __call__(self, texts: Sequence[GivenText], denoiser: Denoiser, seed: int) -> list[TextScore]:
-        every = [[self._masks(text, number, seed) for number in range(len(text.blocks))] for text in texts]
-        answers = Answers(denoiser, (mask for blocks in every for masks in blocks for mask in masks))
-        scores = []
-        for blocks in every:
-            variance = fsum(self._variance(masks, answers) for masks in blocks)
-            masks = [mask for masks in blocks for mask in masks]
-            scores.append(answers.score(answers.by_slot(masks), masks, sqrt(variance)))
-        return scores
-
-    def _masks(self, text: GivenText, number: int, seed: int) -> list[Weighted]:
+    def queries(self, text: GivenText, number: int, seed: int) -> list[MaskedQuery]:
         """Return queries about random slots of a block, hidden together with all that comes after it."""
         block = text.blocks[number]
         noise = Noise.root(torch.tensor([key(text.prompt)]), seed)
@@ -221,13 +177,16 @@ class Elbo(Scorer):
         ranks = uniform[:-1].argsort(dim=0).T.tolist()
         parts = [tuple(sorted(block[slot] for slot in rank[:count])) for rank, count in zip(ranks, counts, strict=True)]
         after = tuple(range(block.stop, len(text.tokens)))
-        return [Weighted(MaskedQuery(text, part + after, part), len(block) / len(part) / self.n) for part in parts]
+        return [MaskedQuery(text, part + after, part, len(block) / len(part) / self.n) for part in parts]
 
-    def _variance(self, masks: Sequence[Weighted], answers: Answers) -> float:
-        """Return the variance of the mean, from the masks' own estimates."""
-        estimates = [self.n * mask.weight * fsum(answers.logps[mask.query]) for mask in masks]
-        mean = fsum(estimates) / self.n
-        return fsum((estimate - mean) ** 2 for estimate in estimates) / (self.n - 1) / self.n
+    def error(self, blocks: Blocks, logps: Logps) -> float:
+        """Return the root of the blocks' variances of the mean, from the masks' own estimates."""
+        variances = []
+        for block in blocks:
+            estimates = [self.n * query.weight * fsum(logps[query]) for query in block]
+            mean = fsum(estimates) / self.n
+            variances.append(fsum((estimate - mean) ** 2 for estimate in estimates) / (self.n - 1) / self.n)
+        return sqrt(fsum(variances))
 
 
 @dataclass
@@ -265,7 +224,8 @@ class Revealing(Scorer):
         check_at_least(1, quota=self.quota)
 
     @abstractmethod
-    def rank(self, found: Predictions) -> AtFloat: ...
+    def rank(self, draft: Draft) -> AtFloat:
+        """Rank the asked positions, given a draft of the text's own tokens."""
 
     def __call__(self, texts: Sequence[GivenText], denoiser: Denoiser, seed: int) -> list[TextScore]:
         partly = [PartlyRevealed(text) for text in texts]
@@ -274,26 +234,17 @@ class Revealing(Scorer):
         return [each.score() for each in partly]
 
     def step(self, partly: Sequence[PartlyRevealed], denoiser: Denoiser) -> None:
+        """Reveal the next tokens of each text."""
         left = iter(partly)
         for queries in portions([each.query() for each in partly]):
-            self._reveal(list(islice(left, len(queries))), queries, predict(denoiser, queries))
-
-    def _reveal(self, partly: Sequence[PartlyRevealed], queries: Sequence[MaskedQuery], found: Predictions) -> None:
-        logp, best = found.beliefs.logp(found.target).tolist(), (found.beliefs.best[0] == found.target).tolist()
-        for each, positions in zip(partly, found.computed, strict=True):
-            each.forward_passes += 1
-            each.positions += positions
-        for row, place in top(self.rank(found), found.real, self.quota).nonzero().tolist():
-            partly[row].logps[queries[row].asked[place]] = logp[row][place]
-            partly[row].greedy &= best[row][place]
-
-
-ORDERS: dict[str, Callable[[Predictions], AtFloat]] = {
-    "confidence": lambda found: found.beliefs.best[1],
-    "margin": lambda found: found.beliefs.margin,
-    "entropy": lambda found: -found.beliefs.entropy,
-    "left-to-right": lambda found: -found.at.to(found.beliefs.best[1].dtype),
-}
+            (draft, computed), some = ask(denoiser, queries), list(islice(left, len(queries)))
+            for each, positions in zip(some, computed, strict=True):
+                each.forward_passes += 1
+                each.positions += positions
+            logp, best = draft.logp.tolist(), (draft.beliefs.best[0] == draft.token).tolist()
+            for row, place in top(self.rank(draft), draft.fillable, self.quota).nonzero().tolist():
+                some[row].logps[queries[row].asked[place]] = logp[row][place]
+                some[row].greedy &= best[row][place]
 
 
 @scorer("duel")
@@ -303,8 +254,9 @@ class Duel(Revealing):
 
     order: Literal["confidence", "margin", "entropy", "left-to-right"] = "confidence"  # the token revealed next
 
-    def rank(self, found: Predictions) -> AtFloat:
-        return ORDERS[self.order](found)
+    def rank(self, draft: Draft) -> AtFloat:
+        token, logp = draft.beliefs.best
+        return ORDERS[self.order](replace(draft, token=token, logp=logp))
 
 
 @scorer("path")
@@ -312,8 +264,8 @@ class Duel(Revealing):
 class TextPath(Revealing):
     """log p of the text revealed token by token, its own likeliest first: the order looks at the text."""
 
-    def rank(self, found: Predictions) -> AtFloat:
-        return found.beliefs.logp(found.target)
+    def rank(self, draft: Draft) -> AtFloat:
+        return ORDERS["confidence"](draft)
 
 
 def written_greedily(texts: Sequence[GivenText], denoiser: Denoiser) -> tuple[list[bool], int]:
