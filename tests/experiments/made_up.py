@@ -1,7 +1,5 @@
 """Invented records of experiments: each method is right as often as a test says."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,9 +9,8 @@ from typing import Any
 
 from unmask.core import decoder
 from unmask.experiments import find
-from unmask.experiments.methods import Method, Part
 from unmask.experiments.results import Results
-from unmask.experiments.setup import TINY, Setup
+from unmask.experiments.setup import TINY, Method, Part, Setup
 from unmask.runs.record import Counts, Measured, Record
 from unmask.runs.store import Run
 from unmask.tasks import task

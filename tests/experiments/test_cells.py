@@ -1,8 +1,7 @@
 """Experiments ask for the paper's cells."""
 
-from __future__ import annotations
-
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,8 @@ from tests.tasks.conftest import data  # noqa: F401  a fixture
 from unmask.core import decoder
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS, find
-from unmask.experiments.methods import TEN, Part, ten
 from unmask.experiments.run import plan, totals
-from unmask.experiments.setup import PROBLEMS, PUBLISHED, TINY, setup_for
+from unmask.experiments.setup import PROBLEMS, PUBLISHED, TINY, Part, setup_for
 from unmask.tasks import task
 
 
@@ -24,69 +22,10 @@ def names(parts: list[Part]) -> set[tuple[str, str, int]]:
 
 
 def test_every_experiment_has_cells_in_both_setups():
-    for experiment in EXPERIMENTS.values():
-        for setup in (TINY, PUBLISHED):
-            for part in experiment.parts(setup):
-                for method in part.methods:
-                    for length in part.lengths:
-                        assert decoder.make(method.spec).resolved(length).max_forward_passes(length) > 0
-
-
-def test_table_1_is_ten_methods_by_four_benchmarks_by_four_lengths():
-    cells = names(find("table-1").parts(PUBLISHED))
-    assert len(cells) == 10 * 4 * 4
-    assert {name for _, name, _ in cells} == set(TEN)
-    assert {length for _, _, length in cells} == {64, 128, 256, 512}
-    random = [part for part in find("table-1").parts(PUBLISHED) if part.methods[0].name == "random"]
-    assert all(len(part.seeds) == 3 for part in random)
-
-
-def test_a_vote_costs_about_what_a_search_does():
-    specs = {method.name: decoder.make(method.spec) for method in ten(PUBLISHED)}
-    for length in PUBLISHED.axis:
-        assert specs["ots"].max_forward_passes(length) == 105 * length // 32
-        assert specs["low-confidence-vote"].max_forward_passes(length) == 7 * length // 2
-        assert specs["ar-vote"].max_forward_passes(length) == 3 * length
-        assert specs["ar-beam"].max_forward_passes(length) == 30 * length
-
-
-def test_sudoku_has_every_method_but_plain_random():
-    cells = names(find("sudoku").parts(PUBLISHED))
-    assert {name for _, name, _ in cells} == set(TEN) - {"random"}
-    assert len(cells) == 9 * 4
-
-
-def test_pass_at_k_writes_one_block_in_free_order_at_temperature_0_8():
-    parts = find("pass-at-k").parts(PUBLISHED)
-    assert [part.benchmark for part in parts] == ["GSM8K", "MATH500", "HumanEval", "MBPP"]
-    assert {part.samples for part in parts} == {256}
-    specs = {method.spec for part in parts for method in part.methods}
-    assert specs == {
-        "low-confidence(block=256, temperature=0.8)",
-        "random(block=256, temperature=0.8)",
-        "left-to-right(block=1, temperature=0.8)",
-    }
-
-
-def test_the_other_cells_are_the_paper_s():
-    assert {length for _, _, length in names(find("table-2").parts(PUBLISHED))} == {256}
-    (temperature,) = find("temperature").parts(PUBLISHED)
-    assert [method.spec for method in temperature.methods] == [
-        "ots(beams=1, temperature=0.0)",
-        "ots(beams=1, temperature=0.4)",
-        "ots(beams=5, temperature=0.4)",
-    ]
-    assert temperature.lengths == (128,)
-    (blocks,) = find("block-size").parts(PUBLISHED)
-    assert [method.name for method in blocks.methods] == [f"block-{2**power}" for power in range(8)]
-    steps = [decoder.make(method.spec).resolved(128).steps for method in blocks.methods]  # type: ignore[attr-defined]
-    assert steps == [128] + [64] * 7
-    beams, ar, random, low = find("nfe-scaling").parts(PUBLISHED)
-    assert low.methods[0].name == "low-confidence"
-    assert [method.name for method in beams.methods] == [f"ots-{k}" for k in range(1, 7)]
-    most = decoder.make(beams.methods[-1].spec).max_forward_passes(512)
-    assert abs(ar.samples * 512 - most) <= 256
-    assert abs(random.samples * 256 - most) <= 128
+    for experiment, setup in product(EXPERIMENTS.values(), (TINY, PUBLISHED)):
+        for part in experiment.parts(setup):
+            for method, length in product(part.methods, part.lengths):
+                assert decoder.make(method.spec).resolved(length).max_forward_passes(length) > 0
 
 
 def test_two_benchmarks_with_one_task_are_asked_once():
@@ -104,9 +43,8 @@ def test_quick_is_small():
             assert part.samples <= 16
             assert all(getattr(decoder.make(method.spec), "beams", 1) <= 4 for method in part.methods)
     assert [part.benchmark for part in find("pass-at-k").parts(small)] == ["Countdown"]
-    assert (
-        totals([cell for each in EXPERIMENTS.values() for cell in plan(each, small, "cpu")])["forward_passes"] <= 21_000
-    )
+    planned = [cell for each in EXPERIMENTS.values() for cell in plan(each, small, "cpu")]
+    assert totals(planned)["forward_passes"] <= 21_000
     asked = setup_for("tiny", quick=True, benchmarks=["MATH500", "Sudoku"])
     counts = [len({part.benchmark for part in find("frontier").parts(setup)}) for setup in (small, asked)]
     assert counts == [1, 2]
@@ -141,10 +79,6 @@ def test_the_grid_chooses_on_other_problems_than_it_tests_on():
         assert "split=validation" in others.task
         assert task.spec(task.make(tested.task)).count("split=test") == 1
         assert len(others.methods) == len(tested.methods) == 15
-    published = find("table-1").parts(setup_for("GSAI-ML/LLaDA-1.5", grid=True))
-    assert {part.task for part in published if " · others" in part.benchmark} == {
-        *("gsm8k(split=train)", "mini-math(split=train)", "countdown-d1(split=train)", "mbpp(subset=train)")
-    }
     with pytest.raises(UnmaskError, match="no problems to choose on: those of GSM8K"):
         find("table-1").parts(replace(setup_for("GSAI-ML/LLaDA-1.5", grid=True), benchmarks=("Sudoku",)))
 

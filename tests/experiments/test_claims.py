@@ -1,7 +1,5 @@
 """Claims are judged by the records, and can go either way."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +7,7 @@ import pytest
 
 from tests.experiments.made_up import results, small
 from unmask.experiments import case_study, find
-from unmask.experiments.methods import TEN
+from unmask.experiments.setup import TEN
 from unmask.report.statistics import Comparison, mean_difference
 
 
@@ -49,13 +47,13 @@ def test_one_length_that_goes_the_other_way_breaks_figure_1d():
     assert outcomes("figure-1d", {"ots": 0.2, "low-confidence": 0.8, "random": 0.3})[claim] == "does not hold"
 
 
-def test_pass_at_k_knows_both_halves_of_its_claim():
-    claims = outcomes("pass-at-k", {"low-confidence": 0.6, "random": 0.1, "ar": 0.1})
-    assert claims["countdown: low-confidence has the best pass@1"] == "holds"
-    assert claims["countdown: it is overtaken as k grows"] == "does not hold"
-    claims = outcomes("pass-at-k", {"low-confidence": 0.05, "random": 0.3, "ar": 0.3})
-    assert claims["countdown: low-confidence has the best pass@1"] == "does not hold"
-    assert claims["countdown: it is overtaken as k grows"] == "holds"
+@pytest.mark.parametrize(
+    ("low", "others", "expected"), [(0.6, 0.1, ("holds", "does not hold")), (0.05, 0.3, ("does not hold", "holds"))]
+)
+def test_pass_at_k_knows_both_halves_of_its_claim(low: float, others: float, expected: tuple[str, str]):
+    claims = outcomes("pass-at-k", {"low-confidence": low, "random": others, "ar": others})
+    best, overtaken = "countdown: low-confidence has the best pass@1", "countdown: it is overtaken as k grows"
+    assert (claims[best], claims[overtaken]) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,27 +73,20 @@ def test_places_at_pass_1_are_tested_and_not_only_counted(skill: dict[str, float
     assert [outcome for text, outcome in claims.items() if "AR has the lowest" in text] == [lowest]
 
 
-def test_nfe_scaling_compares_at_matched_compute():
-    strong = {f"ots-{k}": 0.2 + 0.12 * k for k in range(1, 7)}
-    ours = [
-        outcome
-        for text, outcome in outcomes("nfe-scaling", strong | {"ar": 0.3, "random": 0.3, "low-confidence": 0.3}).items()
-        if "OTS" in text
-    ]
-    assert ours == ["holds"] * 5
-    weak = {f"ots-{k}": 0.5 - 0.08 * k for k in range(1, 7)}
-    ours = [
-        outcome
-        for text, outcome in outcomes("nfe-scaling", weak | {"ar": 0.9, "random": 0.9, "low-confidence": 0.9}).items()
-        if "OTS" in text
-    ]
-    assert ours == ["does not hold"] * 5
+@pytest.mark.parametrize(
+    ("first", "gain", "votes", "outcome"), [(0.2, 0.12, 0.3, "holds"), (0.5, -0.08, 0.9, "does not hold")]
+)
+def test_nfe_scaling_compares_at_matched_compute(first: float, gain: float, votes: float, outcome: str):
+    skill = {f"ots-{k}": first + gain * k for k in range(1, 7)} | dict.fromkeys(
+        ("ar", "random", "low-confidence"), votes
+    )
+    claims = outcomes("nfe-scaling", skill)
+    assert [each for text, each in claims.items() if "OTS" in text] == [outcome] * 5
 
 
 def test_beams_that_gain_only_at_first_do_not_improve_steadily():
     plateau = {f"ots-{k}": min(0.2 + 0.25 * k, 0.9) for k in range(1, 7)}
-    votes = {"ar": 0.3, "random": 0.3, "low-confidence": 0.3}
-    assert outcomes("nfe-scaling", plateau | votes)["OTS improves steadily over all K"] == "not decided"
+    assert outcomes("nfe-scaling", plateau)["OTS improves steadily over all K"] == "not decided"
 
 
 def test_llada_1_5_is_judged_by_its_own_gains():
@@ -178,11 +169,8 @@ def test_a_claim_that_a_seed_contradicts_is_not_decided():
     claims = {claim.text: claim for claim in find("table-1").findings(whole).claims}
     assert claims[text].outcome == "holds"
     assert "; by seed +" in claims[text].figures
-    fails = {
-        name: replace(run, records=[replace(each, right=each.right and each.seed == 0) for each in run.records])
-        if name == "countdown"
-        else run
-        for name, run in whole.runs.items()
-    }
-    claims = {claim.text: claim for claim in find("table-1").findings(replace(whole, runs=fails)).claims}
+    run = whole.runs["countdown"]
+    fails = replace(run, records=[replace(each, right=each.right and each.seed == 0) for each in run.records])
+    contradicted = replace(whole, runs={**whole.runs, "countdown": fails})
+    claims = {claim.text: claim for claim in find("table-1").findings(contradicted).claims}
     assert claims[text].outcome != "holds"

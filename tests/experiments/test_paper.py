@@ -1,7 +1,5 @@
 """The stored figures are the paper's, as far as its own averages can tell."""
 
-from __future__ import annotations
-
 import pytest
 
 from unmask.experiments.tables import MODELS, model_of, paper

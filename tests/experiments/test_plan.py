@@ -1,7 +1,5 @@
 """Every number of every cell of the plan for both LLaDA models is the paper's, or our stated reading of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from unmask.core import decoder

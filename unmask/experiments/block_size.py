@@ -1,17 +1,11 @@
 """How much does the block size matter?"""
 
-from __future__ import annotations
-
-from dataclasses import replace
-
-from unmask.experiments.experiment import ALPHA, Claim, Experiment, Findings, all_hold, chance, judge, points
-from unmask.experiments.methods import Method, Part, selected, single_parts
+from unmask.experiments.experiment import ALPHA, Claim, Experiment, Findings, all_hold, decide, judge, paired, sides
 from unmask.experiments.results import Results
-from unmask.experiments.setup import Setup
-from unmask.experiments.tables import paper
+from unmask.experiments.setup import Method, Part, Setup, single_parts
+from unmask.experiments.tables import chance, paper, points
 from unmask.report.gather import Result, mean_by_problem
 from unmask.report.plots import Plot, Point
-from unmask.report.statistics import compare, exceeds, mean_difference
 from unmask.report.tables import Table
 
 BENCHMARK = "MATH500"
@@ -20,7 +14,7 @@ LENGTH = 128  # of the paper
 
 def parts(setup: Setup) -> list[Part]:
     """Return blocks of all powers of two and of the whole answer; block 1 writes one token per step, the others two."""
-    return single_parts(setup, [BENCHMARK], LENGTH, lambda length: selected(setup, _methods(setup, length)))
+    return single_parts(setup, [BENCHMARK], LENGTH, lambda length: _methods(setup, length))
 
 
 def _methods(setup: Setup, length: int) -> list[Method]:
@@ -38,12 +32,10 @@ def findings(results: Results) -> Findings:
     ]
     title = f"{results.title(BENCHMARK)} · L={length} · accuracy, %"
     table = Table.of("accuracy", title, ("block", "accuracy", "forward passes", "n"), body)
-    points = tuple(Point(float(size), result.accuracy) for size, result in by_size.items())
-    title = f"{results.setup.model} · {results.setup.tasks[BENCHMARK]}, L={length}"
-    plot = Plot("block-size", title, "block", (("Order-Token Search", points),), zero=True)
+    line = "Order-Token Search", tuple(Point(float(size), result.accuracy) for size, result in by_size.items())
+    plot = Plot("block-size", f"{results.plot_title(BENCHMARK)}, L={length}", "block", (line,), zero=True)
     figures = paper("block-size")
-    ends, plateau = f"{figures['lowest']} to {figures['highest']}", f"{figures['plateau']} ± {figures['within']}"
-    text = f"The paper, L=128: {ends}, {plateau} for 2–64."
+    text = "The paper, L=128: {lowest} to {highest}, {plateau} ± {within} for 2–64.".format(**figures)
     return Findings([table], _claims(by_size, figures["within"]), [plot], text=text)
 
 
@@ -53,7 +45,7 @@ def _claims(by_size: dict[int, Result], within: float) -> list[Claim]:
         return []
     plateau = mean_by_problem([result.right for result in middle.values()])
     ends = [
-        judge("", f"the blocks between minus block {size}", mean_difference([compare(by_size[size].right, plateau)]))
+        judge("", f"the blocks between minus block {size}", paired(by_size[size].right, plateau))
         for size in (1, max(by_size))
         if size in by_size
     ]
@@ -65,18 +57,16 @@ def _flat(middle: dict[int, Result], within: float) -> Claim:
     """Test the largest difference against the width of the paper's band, from both sides."""
     heights = {size: 100 * (result.accuracy.value or 0.0) for size, result in middle.items()}
     low, high = min(heights, key=heights.__getitem__), max(heights, key=heights.__getitem__)
-    difference = mean_difference([compare(middle[low].right, middle[high].right)])
+    difference = paired(middle[low].right, middle[high].right)
     text = f"Blocks between 2 and half the answer stay within ± {within} points"
     figures = f"from {heights[low]:.1f} (block {low}) to {heights[high]:.1f} (block {high})"
     if difference is None:
         return Claim(text, "not decided", figures)
     pairs = len(middle) * (len(middle) - 1) / 2  # the steepest of all pairs was chosen
-    band = 2 * within / 100
-    steep, flat = pairs * exceeds(difference, band), exceeds(replace(difference, value=-difference.value), -band)
-    outcome = "holds" if flat <= ALPHA else "does not hold" if steep <= ALPHA else "not decided"
-    p = chance(min(1.0, steep, flat))
+    steep, flat = sides(difference, 2 * within / 100)
+    p = chance(min(1.0, pairs * steep, flat))
     figures += f"; difference {points(difference)}, tested against {2 * within:g} points ({p}, one-sided, of all pairs)"
-    return Claim(text, outcome, figures)
+    return Claim(text, decide(flat <= ALPHA, pairs * steep <= ALPHA), figures)
 
 
 EXPERIMENT = Experiment("block-size", "Figure S1", __doc__, parts, findings)

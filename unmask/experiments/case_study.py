@@ -1,24 +1,18 @@
 """On the paper's own example, does the search leave the path that low-confidence remasking cannot leave?"""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from typing import Any
 
-from unmask.core import decoder
 from unmask.experiments.experiment import Claim, Experiment, Findings
-from unmask.experiments.methods import Part, pick, single_parts
 from unmask.experiments.results import Results
 from unmask.experiments.run import Runner, describe_machine
-from unmask.experiments.setup import Setup
+from unmask.experiments.setup import Part, Setup, draws, pick, single_parts
 from unmask.report.search_tree import describe, read_tree
 from unmask.report.tables import Table
 from unmask.report.tree_drawing import tree_image
-from unmask.runs.generation import Generation
-from unmask.runs.settings import Decoding
 from unmask.runs.text import read_prompt
 from unmask.runs.trace import Trace
-from unmask.tasks import Problem, task
+from unmask.tasks import Problem
 from unmask.tasks.generated.countdown import ask
 
 BENCHMARK = "Countdown"
@@ -30,24 +24,22 @@ WIDTH = 120  # of the tree as text, in characters
 
 
 def parts(setup: Setup) -> list[Part]:
-    setup = replace(setup, search_seeds=(0,))  # one part
-    parts = single_parts(setup, [BENCHMARK], LENGTH, lambda _: pick(setup, "low-confidence", "ots"))
-    return [replace(part, limit=1, seeds=tuple(range(min(SEEDS, setup.repeats)))) for part in parts]
+    seeds, methods = tuple(range(min(SEEDS, setup.repeats))), pick(setup, "low-confidence", "ots")
+    return single_parts(replace(setup, methods=()), [BENCHMARK], LENGTH, lambda _: methods, limit=1, seeds=seeds)
 
 
 def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     """Return what each method wrote under the first seed, with its trace, and under which seeds it was right."""
     (part,) = parts(setup)
-    countdown = task.make(part.task)
+    countdown = runner.task_of(part)
     problem = Problem("case-study", ask(NUMBERS, TARGET), "", {"numbers": NUMBERS, "target": TARGET})
     model = runner.placement.load(setup.model)
     prompt = read_prompt(model, countdown.messages(problem))
     measured = describe_machine(model, runner.placement)
     for method in part.methods:
-        chosen, grades, outputs = decoder.make(method.spec), [], []
-        for seed in part.seeds if getattr(chosen, "temperature", 0.0) else (0,):  # at τ=0 all seeds agree
-            generation = Generation(model, Decoding(chosen, part.lengths[0], seed), key=countdown.key)
-            outputs += generation.outputs([prompt], traced=not seed)
+        grades, outputs = [], []
+        for seed in part.seeds if draws(method) else (0,):
+            outputs += runner.generation(model, part, method, seed).outputs([prompt], traced=not seed)
             grades.append(countdown.grade(problem, outputs[-1].text, setup.metric))
         assert outputs[0].trace is not None
         first = {"text": outputs[0].text, "answer": grades[0].answer, "right": grades[0].right}
@@ -63,8 +55,8 @@ def findings(results: Results) -> Findings:
     body = []
     for name in ("low-confidence", "ots"):
         output = measured[name]
-        rights = output.get("rights", [output["right"]])
-        body.append((results.label(name), " / ".join(output["text"].split("\n")), f"{sum(rights)} of {len(rights)}"))
+        rights = f"{sum(output['rights'])} of {len(output['rights'])}"
+        body.append((results.label(name), " / ".join(output["text"].split("\n")), rights))
     dtype = search.header["dtype"]
     head = ("method", "writes under seed 0", "seeds that are right")
     table = Table.of("accuracy", f"{NUMBERS} → {TARGET} · L={results.parts[0].lengths[0]} · {dtype}", head, body)
@@ -74,8 +66,7 @@ def findings(results: Results) -> Findings:
 
 def judge_seeds(measured: dict[str, Any], dtype: str) -> Claim:
     """Judge by the share of seeds under which the search is right, where the path is wrong."""
-    low, search = measured["low-confidence"], measured["ots"]
-    rights = search.get("rights") or [search["right"]]
+    low, rights = measured["low-confidence"], measured["ots"]["rights"]
     text = "Low-confidence fails and the search finds 87 − 28 + 35 under most seeds"
     figures = f"low-confidence answers {low['answer']}; the search is right under {sum(rights)} of {len(rights)} seeds"
     figures += f", in {dtype}"

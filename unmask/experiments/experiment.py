@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from unmask.experiments.methods import Part
-from unmask.experiments.results import Results
-from unmask.experiments.setup import Setup
+from unmask.experiments.results import Names, Results
+from unmask.experiments.setup import Part, Setup
+from unmask.experiments.tables import chance, points
 from unmask.report.plots import Plot, draw, one_scale
-from unmask.report.statistics import Difference, exceeds, mcnemar
+from unmask.report.statistics import Difference, Estimate, compare, exceeds, mean_difference
 from unmask.report.tables import Table, signed
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Outcome = Literal["holds", "does not hold", "not decided", "not asked"]
 SIGNS: dict[Outcome, str] = {"holds": "✓", "does not hold": "✗", "not decided": "?", "not asked": "–"}
-ALPHA = 0.05  # two-sided
+ALPHA, INTERVAL = 0.05, 1.96  # a two-sided level, and the standard errors on each side that belong to it
 
 
 @dataclass(frozen=True)
@@ -70,33 +70,39 @@ class Claim:
         return f"{SIGNS[self.outcome]} {self.outcome}: {self.text} — {self.figures}"
 
 
-def judge(text: str, names: str, difference: Difference | None, missing: str = "no records of both") -> Claim:
+def decide(holds: bool, fails: bool) -> Outcome:
+    """Return the outcome of two tests, of which at most one is significant."""
+    return "holds" if holds else "does not hold" if fails else "not decided"
+
+
+def judge(text: str, names: str, difference: Difference | None) -> Claim:
     """Judge the claim that a difference is above 0."""
     if difference is None:
-        return Claim(text, "not asked", missing)
-    decided = difference.p <= ALPHA and difference.value != 0
-    outcome = "not decided" if not decided else "holds" if difference.value > 0 else "does not hold"
-    return Claim(text, outcome, ": ".join(filter(None, (names, describe(difference)))))
+        return Claim(text, "not asked", "no records of both")
+    outcome = decide(difference.p <= ALPHA and difference.value > 0, difference.p <= ALPHA and difference.value < 0)
+    figures = f"{points(difference)} ({chance(difference.p)})"
+    return Claim(text, outcome, f"{names}: {figures}" if names else figures)
 
 
-def at_most_below(text: str, names: str, difference: Difference, margin: float) -> Claim:
-    """Judge the claim that a difference is above minus the margin, by one-sided tests.
-
-    It holds if the difference is significantly above that bound, and does not hold if it is significantly below it.
-    """
-    higher, lower = exceeds(difference, -margin), exceeds(replace(difference, value=-difference.value), margin)
-    outcome = "holds" if higher <= ALPHA else "does not hold" if lower <= ALPHA else "not decided"
-    return Claim(text, outcome, f"{names}: {points(difference)} ({chance(min(higher, lower))}, one-sided)")
+def beyond(estimate: Estimate, level: float) -> Outcome:
+    """Judge the claim that an estimate is above a level, by its own standard error."""
+    if estimate.value is None or estimate.error is None:
+        return "not decided"
+    lead, interval = estimate.value - level, INTERVAL * estimate.error
+    return decide(lead > interval, lead < -interval)
 
 
-def by_sign(text: str, within: int, beyond: int, figures: str) -> Claim:
-    """Judge the claim that most problems are within a bound, by the exact sign test."""
-    p = mcnemar(within, beyond)
-    outcome = "not decided" if p > ALPHA else "holds" if within > beyond else "does not hold"
-    return Claim(text, outcome, f"{figures}; {within} of {within + beyond} problems within it ({chance(p)})")
+def sides(difference: Difference, bound: float) -> tuple[float, float]:
+    """Return the one-sided p of a difference above a bound, and of one below it."""
+    return exceeds(difference, bound), exceeds(replace(difference, value=-difference.value), -bound)
 
 
-def above(results: Results, text: str, after: str, before: str, benchmarks: Sequence[str] | None = None) -> Claim:
+def paired(before: Mapping[str, float], after: Mapping[str, float]) -> Difference | None:
+    """Return `after` minus `before` on the problems that both have."""
+    return mean_difference([compare(before, after)])
+
+
+def above(results: Results, text: str, after: str, before: str, benchmarks: Names = None) -> Claim:
     """Judge the claim that one method is better than a second one on the mean over benchmarks."""
     names = f"{results.label(after)} minus {results.label(before)}"
     return judge(text, names, results.difference(after, before, benchmarks))
@@ -108,29 +114,11 @@ def all_hold(text: str, claims: Iterable[Claim]) -> Claim:
     if not known:
         return Claim(text, "not asked", "no records")
     outcomes = {claim.outcome for claim in known}
-    order: tuple[Outcome, ...] = ("does not hold", "not decided", "holds")
     figures = "; ".join(": ".join(filter(None, (claim.text, claim.figures))) for claim in known)
-    return Claim(text, next(outcome for outcome in order if outcome in outcomes), figures)
+    return Claim(text, decide(outcomes == {"holds"}, "does not hold" in outcomes), figures)
 
 
-def describe(difference: Difference) -> str:
-    return f"{points(difference)} ({chance(difference.p)})"
-
-
-def points(difference: Difference) -> str:
-    return signed(difference.value) + ("" if difference.error is None else f" ± {100 * difference.error:.1f}")
-
-
-def chance(p: float) -> str:
-    """Format a p-value; digits below a millionth would be noise."""
-    if p < 1e-6:
-        return "p < 1e-06"
-    return f"p = {p:.3f}" if p >= 0.001 else f"p = {p:.0e}"
-
-
-def above_by_seed(
-    results: Results, text: str, after: str, before: str, benchmarks: Sequence[str] | None = None
-) -> Claim:
+def above_by_seed(results: Results, text: str, after: str, before: str, benchmarks: Names = None) -> Claim:
     """Judge as `above`, but let the claim hold only if the difference is above 0 under every seed of `after`."""
     claim = above(results, text, after, before, benchmarks)
     series = (results.series(benchmark, after) for benchmark in results.benchmarks)

@@ -6,7 +6,7 @@ A folder holds `experiment.json`, a run for each part and `measured.json`. A pac
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from itertools import product
@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.experiments.methods import TEN, Method, Part
-from unmask.experiments.setup import PUBLISHED, Setup
+from unmask.experiments.setup import PUBLISHED, TEN, Method, Part, Setup
 from unmask.report.gather import Group, Quantity, Result, Series, grouped
 from unmask.report.statistics import Comparison, Difference, Estimate, compare, mean_difference, together
 from unmask.runs.files import write_whole
 from unmask.runs.grid import meaning
 from unmask.runs.header import HEAD, difference
 from unmask.runs.record import Record
-from unmask.runs.store import Run, pack, read_lines, read_run, unpack, write_lines
+from unmask.runs.store import Run, pack, read_lines, read_run, unpack
 
 EXPERIMENT, MEASURED = "experiment.json", "measured.json"
 FORMAT = 1
+Names = Sequence[str] | None  # of benchmarks or methods; None: all
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,12 @@ class Results:
     @cached_property
     def by_seed(self) -> dict[int, Results]:
         """Return the results under each seed; a part that was not run under a seed keeps all its records."""
+
+        def under(run: Run, seed: int) -> Run:
+            return replace(run, records=[record for record in run.records if record.seed == seed] or run.records)
+
         seeds = {record.seed for run in self.runs.values() for record in run.records}
-        return {
-            seed: replace(self, runs={name: _under(run, seed) for name, run in self.runs.items()}) for seed in seeds
-        }
+        return {seed: replace(self, runs={name: under(run, seed) for name, run in self.runs.items()}) for seed in seeds}
 
     @property
     def benchmarks(self) -> list[str]:
@@ -91,6 +93,9 @@ class Results:
 
     def title(self, benchmark: str) -> str:
         return f"{benchmark} · {self.setup.tasks[benchmark]}"
+
+    def plot_title(self, benchmark: str) -> str:
+        return f"{self.setup.model} · {self.setup.tasks[benchmark]}"
 
     def series(self, benchmark: str, method: str) -> Series | None:
         group = self.groups.get(benchmark)
@@ -117,33 +122,21 @@ class Results:
         return sum(costs) / len(costs) if costs else 0.0
 
     def difference(
-        self,
-        after: str,
-        before: str,
-        benchmarks: Iterable[str] | None = None,
-        quantity: Quantity = "right",
-        length: int | None = None,
+        self, after: str, before: str, benchmarks: Names = None, quantity: Quantity = "right"
     ) -> Difference | None:
-        """Return `after` minus `before`, paired by problem, at one length or averaged over lengths.
-
-        The result is None if one of them has no records.
-        """
+        """Return `after` minus `before`, paired by problem and averaged over lengths; None if one has no records."""
         chosen = self.benchmarks if benchmarks is None else benchmarks
-        return mean_difference([self._compare(benchmark, before, after, quantity, length) for benchmark in chosen])
+        return mean_difference([self._compare(benchmark, before, after, quantity) for benchmark in chosen])
 
     @cached_property
     def _compare(self) -> Callable[..., Comparison | None]:
         @cache  # tables, figures and claims share the comparisons, whose bootstrap is slow
-        def compared(benchmark: str, before: str, after: str, quantity: Quantity, length: int | None) -> Any:
-            lengths = self.groups[benchmark].lengths if length is None else [length]
+        def compared(benchmark: str, before: str, after: str, quantity: Quantity) -> Any:
+            lengths = self.groups[benchmark].lengths
             pair = [self.series(benchmark, method) for method in (before, after)]
             return compare(*(series.by_problem(lengths, quantity) if series else {} for series in pair))
 
         return compared
-
-
-def _under(run: Run, seed: int) -> Run:
-    return replace(run, records=[record for record in run.records if record.seed == seed] or run.records)
 
 
 def header(results: Results) -> dict[str, Any]:
@@ -167,22 +160,16 @@ def begin(folder: Path, results: Results) -> None:
 
 
 def read(folder: Path) -> Results:
-    path = folder / EXPERIMENT
-    if not path.exists():
-        raise UnmaskError(f"{str(folder)!r} is not the folder of an experiment: it has no {EXPERIMENT}")
-    head = json.loads(path.read_text("utf-8"))
+    """Return the results of a folder that `begin` wrote."""
+    head = json.loads((folder / EXPERIMENT).read_text("utf-8"))
     names = [part["name"] for part in head["parts"]]
     runs = {name: read_run(folder / name) for name in names if (folder / name / HEAD).exists()}
     measured = folder / MEASURED
     return _results(head, folder, runs, json.loads(measured.read_text("utf-8")) if measured.exists() else None)
 
 
-def pack_folder(folder: Path, path: Path) -> None:
-    """Write the results of a folder, without texts, to one file."""
-    write_lines(path, packed(read(folder)))
-
-
 def packed(results: Results) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a packed file: what was planned and measured, and the runs without texts."""
     yield {"asked": header(results), "measured": results.measured}
     for part, run in results.runs.items():
         yield {"part": part}
@@ -203,13 +190,9 @@ def read_packed(path: Path) -> Results:
 def _results(head: dict[str, Any], path: Path, runs: dict[str, Any], measured: Any) -> Results:
     if head.get("format") != FORMAT:
         raise UnmaskError(f"{str(path)!r} must be an experiment of format {FORMAT}, got format {head.get('format')!r}")
-    setup, parts = Setup(**_tuples(head["setting"])), [_part(part) for part in head["parts"]]
-    return Results(head["experiment"], head["command"], setup, parts, runs, measured)
-
-
-def _part(plain: dict[str, Any]) -> Part:
-    fields: dict[str, Any] = {"methods": tuple(Method(**method) for method in plain["methods"])}
-    return Part(**_tuples(plain) | fields)
+    methods = [{"methods": [Method(**method) for method in part["methods"]]} for part in head["parts"]]
+    parts = [Part(**_tuples(part | made)) for part, made in zip(head["parts"], methods, strict=True)]
+    return Results(head["experiment"], head["command"], Setup(**_tuples(head["setting"])), parts, runs, measured)
 
 
 def _tuples(plain: dict[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,11 @@
 """Plan an experiment, run it into its folder, and write its results beside its records."""
 
-from __future__ import annotations
-
 import json
 import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import product
+from itertools import islice, product
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,8 @@ import torch
 from unmask.core import Decoder, decoder
 from unmask.errors import UnmaskError
 from unmask.experiments.experiment import Experiment, Findings
-from unmask.experiments.methods import Part
 from unmask.experiments.results import MEASURED, Results, begin, read
-from unmask.experiments.setup import Setup
+from unmask.experiments.setup import Method, Part, Setup
 from unmask.models import Model
 from unmask.models.load import inspect_checkpoint
 from unmask.report import formats
@@ -29,9 +26,11 @@ from unmask.report.statistics import FEWEST
 from unmask.runs.engine import Engine
 from unmask.runs.evaluation import RecordCallback, evaluate
 from unmask.runs.files import write_whole
+from unmask.runs.generation import Generation
 from unmask.runs.grid import Grid, make_grid
 from unmask.runs.settings import Decoding, Placement
-from unmask.tasks import grading, task
+from unmask.runs.text import EncodedPrompt, read_prompt
+from unmask.tasks import Task, grading, task
 from unmask.tasks.published.benchmark import Benchmark
 
 PARAMETERS = 8_015_581_184  # of LLaDA-8B, assumed for models that are not on this machine
@@ -75,10 +74,24 @@ class Runner:
         given = {"prompts": self.prompts, "allow_code": self.allow_code or None, "sandbox": self.sandbox}
         return {key: value for key, value in given.items() if key in known and value is not None}
 
+    def task_of(self, part: Part) -> Task:
+        """Return the task of a part with the user's settings."""
+        return task.make(part.task, **self.allowed(part.task))
+
+    def encoded_prompts(self, model: Model, part: Part, count: int) -> list[EncodedPrompt]:
+        """Return the prompts of the first problems of a part."""
+        source = self.task_of(part)
+        return [read_prompt(model, source.messages(problem)) for problem in islice(source.problems(), count)]
+
+    def generation(self, model: Model, part: Part, method: Method, seed: int = 0) -> Generation:
+        """Return what decodes by a method of a part, at its first length."""
+        decoding = Decoding(decoder.make(method.spec), part.lengths[0], seed)
+        return Generation(model, decoding, key=self.task_of(part).key)
+
     def run(self, setup: Setup, parts: Sequence[Part], folder: Path) -> None:
         """Evaluate all parts; check that each of them can run before the first one starts."""
         grids = {part.name: self.grid(setup, part) for part in parts}
-        tasks = [task.make(grids[part.name].tasks[0]) for part in parts]
+        tasks = [self.task_of(part) for part in parts]
         benchmarks = [each for each in tasks if isinstance(each, Benchmark)]
         if self.prompts is not None and not benchmarks:
             raise UnmaskError(f"--prompts changes nothing in {parts[0].task}: generated tasks have one wording")
@@ -132,16 +145,18 @@ class PlannedCell:
 def plan(experiment: Experiment, setup: Setup, device: str, prompts: str | None = None) -> list[PlannedCell]:
     """Return every cell of an experiment with its cost, without running or downloading anything."""
     size, cells = parameters(setup.model), []
+    rate = ON_CPU if device == "cpu" else LARGE_ON_GPU if size >= LARGE else SMALL_ON_GPU
     for part in experiment.parts(setup):
         known = setup.sizes.get(part.benchmark)
         problems = min(count for count in (part.limit, known) if count is not None)  # endless tasks have a limit
+        wording = Path(prompts).name if prompts and isinstance(task.make(part.task), Benchmark) else "ours"
         draws = len(part.seeds) * part.samples
         for method, length in product(part.methods, part.lengths):
             resolved = decoder.make(method.spec).resolved(length)
             passes = resolved.max_forward_passes(length) * problems * draws
-            hours = passes * (setup.prompt + length) * 2 * size / rate_of(device, size) / 3600
+            hours = passes * (setup.prompt + length) * 2 * size / rate / 3600
             names = (experiment.name, part.benchmark, part.task, method.label, decoder.spec(resolved), length)
-            rules = (_wording(part.task, prompts), setup.metric, part.seeds)
+            rules = (wording, setup.metric, part.seeds)
             cells.append(PlannedCell(*names, *_settings(resolved, length), *rules, problems, draws, passes, hours))
     return cells
 
@@ -150,14 +165,9 @@ def _settings(resolved: Decoder, length: int) -> tuple[int, float, int | None, i
     """Return K, τ, block, steps and n; a vote has those of the decoder inside it."""
     inner = getattr(resolved, "inner", resolved)
     beams, temperature = getattr(inner, "beams", 1), getattr(inner, "temperature", 0.0)
-    one_per_step = hasattr(inner, "beams") and not hasattr(inner, "steps")  # order search and token search
-    steps = length if one_per_step else getattr(inner, "steps", None)
+    one_per_step = length if hasattr(inner, "beams") else None  # order search and token search have no setting for it
+    steps = getattr(inner, "steps", None) or one_per_step
     return beams, temperature, getattr(inner, "block", None), steps, getattr(resolved, "n", 1)
-
-
-def _wording(spec: str, prompts: str | None) -> str:
-    """Return the name of the prompts file, or "ours" for generated tasks, which have one wording."""
-    return "ours" if prompts is None or not isinstance(task.make(spec), Benchmark) else Path(prompts).name
 
 
 def parameters(model: str) -> int:
@@ -168,18 +178,8 @@ def parameters(model: str) -> int:
         return PARAMETERS
 
 
-def rate_of(device: str, size: int) -> float:
-    """Return the assumed number of floating-point operations per second."""
-    if device == "cpu":
-        return ON_CPU
-    return LARGE_ON_GPU if size >= LARGE else SMALL_ON_GPU
-
-
 def totals(cells: Sequence[PlannedCell]) -> dict[str, int | float]:
-    return {
-        "forward_passes": sum(cell.forward_passes for cell in cells),
-        "hours": sum(cell.hours for cell in cells),
-    }
+    return {"forward_passes": sum(cell.forward_passes for cell in cells), "hours": sum(cell.hours for cell in cells)}
 
 
 def duration(hours: float) -> str:
@@ -212,15 +212,17 @@ def noted(findings: Findings, results: Results) -> Findings:
     return replace(findings, tables=[replace(table, notes=(*table.notes, note)) for table in findings.tables])
 
 
-def write_results(folder: Path, experiment: Experiment, results: Results, findings: Findings) -> None:
-    """Write results.md, cells.csv, verdicts.json and the figures."""
-    claims = [claim.json(experiment.source) for claim in findings.claims]
+def write_results(folder: Path, experiment: Experiment, results: Results, findings: Findings) -> dict[str, Any]:
+    """Write results.md, cells.csv, verdicts.json and the figures; return the same as one JSON object."""
+    claims, figures = [claim.json(experiment.source) for claim in findings.claims], cells(results)
     write_whole(folder / "results.md", markdown(experiment, findings))
     write_whole(folder / "verdicts.json", json.dumps(claims, ensure_ascii=False, indent=1))
     if results.runs:
-        write_whole(folder / "cells.csv", formats.comma_separated(cells(results)))
+        write_whole(folder / "cells.csv", formats.comma_separated(figures))
     for name, image in findings.images("svg", "png").items():
         write_whole(folder / name, image)
+    head = {"name": experiment.name, "source": experiment.source, "question": experiment.question, "out": str(folder)}
+    return head | {"cells": figures, "measured": results.measured, "verdicts": claims}
 
 
 def cells(results: Results) -> list[dict[str, Any]]:
@@ -244,15 +246,3 @@ def markdown(experiment: Experiment, findings: Findings) -> str:
     parts += [f"![{plot.title}]({plot.name}.svg)" for plot in findings.plots if plot.lines]
     parts += [f"![{name}.svg]({name}.svg)" for name in findings.pictures]
     return "\n\n".join(parts) + "\n"
-
-
-def as_json(experiment: Experiment, results: Results, findings: Findings, out: Path) -> dict[str, Any]:
-    return {
-        "name": experiment.name,
-        "source": experiment.source,
-        "question": experiment.question,
-        "out": str(out),
-        "cells": cells(results),
-        "measured": results.measured,
-        "verdicts": [claim.json(experiment.source) for claim in findings.claims],
-    }

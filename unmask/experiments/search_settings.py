@@ -4,28 +4,33 @@ Each row changes one thing: how often it searches, over how many completions a s
 survive, how many beams there are, and how the answer is chosen. Votes and best-of-n cost as much as the search.
 """
 
-from __future__ import annotations
-
 import re
 
 from unmask.core import decoder
-from unmask.experiments.experiment import Claim, Experiment, Findings, above
-from unmask.experiments.methods import Method, Part, selected, single_parts
+from unmask.experiments.experiment import Experiment, Findings, above
 from unmask.experiments.results import Results
-from unmask.experiments.setup import Setup
-from unmask.experiments.tables import accuracies, average_plot, paired_picture, paired_table
-from unmask.report.plots import FORWARD_PASSES, Plot
-from unmask.report.tables import Table
+from unmask.experiments.setup import Method, Part, Setup, single_parts
+from unmask.experiments.tables import average_plot, cost_table, paired_picture, paired_table
+from unmask.report.plots import FORWARD_PASSES
 
 BENCHMARKS = ("GSM8K", "MATH500", "Countdown", "HumanEval")  # in the order of Table 1
 LENGTH = 256
 INTERVALS, SAMPLES, BEAMS = (4, 8, 32), (2, 4), (1, 2, 4, 8, 16)
+KINDS = {"ots": "Order-Token Search", "vote": "vote at equal cost"}  # lines of the figure
+CLAIMS = {
+    "Searching every 4 steps is above once per block": ("interval-4", "ots"),
+    "Once per block is above every 32 steps": ("ots", "interval-32"),
+    "Averaging a score over 4 completions is above one": ("samples-4", "ots"),
+    "Distinct survivors are above copies": ("distinct", "ots"),
+    "A vote over the final beams is above the highest score": ("majority", "ots"),
+    "The search is above its score without search, best of n by Eq. 2 at equal cost": ("ots", "best-of"),
+    "K=16 is above the search's K": ("ots-16", "ots"),
+    "K=16 is above a vote at equal cost": ("ots-16", "vote-16"),
+}
 
 
 def parts(setup: Setup) -> list[Part]:
-    return single_parts(
-        setup, setup.chosen_for_many(*BENCHMARKS), LENGTH, lambda length: selected(setup, methods(setup, length))
-    )
+    return single_parts(setup, setup.chosen_for_many(*BENCHMARKS), LENGTH, lambda length: methods(setup, length))
 
 
 def methods(setup: Setup, length: int) -> list[Method]:
@@ -55,39 +60,14 @@ def _matched(opening: str, search: Method, length: int) -> str:
 
 
 def findings(results: Results) -> Findings:
-    body = [
-        (method.label, *accuracies(results, method.name), f"{results.mean_cost(method.name):,.0f}")
-        for method in results.methods
-    ]
-    head = ("", *map(results.shown, results.benchmarks), "average", "forward passes")
-    table = Table.of("accuracy", "accuracy, %, and forward passes per problem", head, body, rank=False)
-    tables = [table, paired_table(results, "ots")]
-    return Findings(tables, _claims(results), [_plot(results)], paired_picture(results, "ots"))
-
-
-def _plot(results: Results) -> Plot:
-    """Show more beams beside more votes."""
-    names = [method.name for method in results.methods if re.fullmatch(r"(ots|vote)(-\d+)?", method.name)]
-    kinds = {"ots": "Order-Token Search", "vote": "vote at equal cost"}
-    cells = [(kinds[name.partition("-")[0]], name, results.mean_cost(name)) for name in names]
-    return average_plot(results, "search-settings-beams", FORWARD_PASSES, cells)
-
-
-def _claims(results: Results) -> list[Claim]:
-    widest = max(BEAMS)
-    base = f"ots-{widest}"
-    pairs = {
-        "Searching every 4 steps is above once per block": ("interval-4", "ots"),
-        "Once per block is above every 32 steps": ("ots", "interval-32"),
-        "Averaging a score over 4 completions is above one": ("samples-4", "ots"),
-        "Distinct survivors are above copies": ("distinct", "ots"),
-        "A vote over the final beams is above the highest score": ("majority", "ots"),
-        "The search is above its score without search, best of n by Eq. 2 at equal cost": ("ots", "best-of"),
-        f"K={widest} is above the search's K": (base, "ots"),
-        f"K={widest} is above a vote at equal cost": (base, f"vote-{widest}"),
-    }
-    known = {method.name for method in results.methods}
-    return [above(results, text, *pair) for text, pair in pairs.items() if set(pair) <= known]
+    names = [method.name for method in results.methods]
+    costs = {"forward passes": lambda method: f"{results.mean_cost(method):,.0f}"}
+    table = cost_table(results, "accuracy, %, and forward passes per problem", costs)
+    swept = [name for name in names if re.fullmatch(r"(ots|vote)(-\d+)?", name)]
+    cells = [(KINDS[name.partition("-")[0]], name, results.mean_cost(name)) for name in swept]
+    plot = average_plot(results, "search-settings-beams", FORWARD_PASSES, cells)
+    claims = [above(results, text, *pair) for text, pair in CLAIMS.items() if set(pair) <= set(names)]
+    return Findings([table, paired_table(results, "ots")], claims, [plot], paired_picture(results, "ots"))
 
 
 EXPERIMENT = Experiment("search-settings", "ours", __doc__, parts, findings)

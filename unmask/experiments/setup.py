@@ -1,17 +1,40 @@
-"""The setup of experiments for a model: tasks, lengths, temperatures and numbers of problems."""
+"""What experiments run: the setup for a model, the rows of the paper's tables as decoders, and rectangles of cells."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from unmask.core import decoder
+from unmask.decoders import Random
 from unmask.errors import UnmaskError, check_at_least, nearest
 from unmask.models.load import check_name
+from unmask.report.gather import grouped
 from unmask.tasks import Metric
 
 PROBLEMS = {"GSM8K": 1319, "MATH500": 500, "Countdown": 256, "HumanEval": 164, "MBPP": 500, "Sudoku": 256}
 BENCHMARKS = tuple(PROBLEMS)
 QUICK, QUICK_BENCHMARKS = 1, ("Countdown", "MATH500", "Sudoku")  # problems per cell of a quick run, and of what
+
+
+# by name, the label and the decoder of the rows of Table 1; low-confidence and random take the likeliest token
+METHODS = {
+    "low-confidence": ("Low-confidence", "low-confidence"),
+    "low-confidence-vote": ("Low-confidence + vote", "vote(n={votes}, inner=low-confidence({drawn}))"),
+    "random": ("Random", "random"),
+    "random-vote": ("Random + vote", "vote(n={votes}, inner=random({drawn}))"),
+    "ar": ("AR", "left-to-right(block=1, {drawn})"),
+    "ar-vote": ("AR + vote", "vote(n={ar_votes}, inner=left-to-right(block=1, {drawn}))"),
+    "ar-beam": ("AR + beam search", "ots({search}, block=1)"),
+    "ots-all-blocks": ("OTS, all blocks", "ots({search}, likelihood=all-blocks)"),
+    "ots-future-masked": ("OTS, future masked", "ots({search}, likelihood=future-masked)"),
+    "ots": ("Order-Token Search", "ots({search})"),
+}
+TEN = tuple(METHODS)
+AVERAGED, DETERMINISTIC = ("random", "ar"), ("low-confidence",)
+APART = (*AVERAGED, *DETERMINISTIC, "ar-beam")  # rows with seeds or problems of their own
+ABLATIONS = ("ots-all-blocks", "ots-future-masked")
 
 
 @dataclass(frozen=True)
@@ -133,28 +156,29 @@ def setup_for(
     check_name(model)
     if lengths:
         check_at_least(1, length=min(lengths))
-    setup = replace(TINY, grid=grid) if model == TINY.model else replace(PUBLISHED, model=model, grid=grid)
-    if beams is not None:
-        setup = replace(setup, beams=beams, fixed_beams=beams, **_matched(beams))
-    if temperature is not None:
-        setup = replace(setup, temperature=temperature, vote_temperature=temperature)
-    if seeds is not None:
-        setup = replace(setup, seeds=tuple(range(seeds)), search_seeds=tuple(range(seeds)))
-    if quick:
-        setup = _small(setup)
-    if limit is not None:
-        setup = replace(setup, limit=limit, few=limit)
-    if lengths:
-        own = dict.fromkeys(BENCHMARKS, lengths[0])
-        setup = replace(setup, axis=tuple(lengths), tabled=tuple(lengths), own=own)
-    if samples is not None:
-        setup = replace(setup, samples=samples)
     for wanted in benchmarks or ():
         if wanted not in BENCHMARKS:
             raise UnmaskError(f"unknown benchmark {wanted!r}: {nearest(wanted, BENCHMARKS)}")
+    setup = TINY if model == TINY.model else replace(PUBLISHED, model=model)
+    changes: dict[str, Any] = {"grid": grid, "methods": tuple(methods or ())}
+    if beams is not None:
+        changes |= {"beams": beams, "fixed_beams": beams, **_matched(beams)}
+    if temperature is not None:
+        changes |= {"temperature": temperature, "vote_temperature": temperature}
+    if seeds is not None:
+        changes |= {"seeds": tuple(range(seeds)), "search_seeds": tuple(range(seeds))}
+    if quick:
+        changes |= _small(48 if setup.own else 32)
+    if limit is not None:
+        changes |= {"limit": limit, "few": limit}
+    if lengths:
+        own = dict.fromkeys(BENCHMARKS, lengths[0])
+        changes |= {"axis": tuple(lengths), "tabled": tuple(lengths), "own": own}
+    if samples is not None:
+        changes["samples"] = samples
     if benchmarks:
-        setup = replace(setup, benchmarks=tuple(benchmarks), widest=None)
-    return replace(setup, methods=tuple(methods or ()))
+        changes |= {"benchmarks": tuple(benchmarks), "widest": None}
+    return replace(setup, **changes)
 
 
 def _matched(beams: int) -> dict[str, int]:
@@ -163,9 +187,100 @@ def _matched(beams: int) -> dict[str, int]:
     return {"votes": max(1, int(paths + 0.5)), "ar_votes": max(1, int(paths / 2 + 0.5))}
 
 
-def _small(setup: Setup) -> Setup:
-    """Return a setup that is large enough to see that everything works, at a length where `tiny` can answer."""
-    length = 48 if setup.own else 32
-    own, few = dict.fromkeys(BENCHMARKS, length), QUICK
-    small = replace(setup, axis=(length,), tabled=None, own=own, limit=few, few=few, samples=8, repeats=2, seeds=(0,))
-    return replace(small, passes=("Countdown",), most_beams=4, benchmarks=QUICK_BENCHMARKS, widest=1)
+def _small(length: int) -> dict[str, Any]:
+    """Return changes to a setup that is just large enough to see that everything works."""
+    lengths = {"axis": (length,), "tabled": None, "own": dict.fromkeys(BENCHMARKS, length)}
+    counts = {"limit": QUICK, "few": QUICK, "samples": 8, "repeats": 2, "seeds": (0,), "most_beams": 4, "widest": 1}
+    return {**lengths, **counts, "passes": ("Countdown",), "benchmarks": QUICK_BENCHMARKS}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the paper's tables."""
+
+    name: str  # in kebab case, as users type it
+    label: str  # as tables show it
+    spec: str  # the decoder
+
+
+@dataclass(frozen=True)
+class Part:
+    """A rectangle of cells, which is one run in its own folder."""
+
+    name: str
+    benchmark: str  # the paper's name of it
+    task: str  # the task that is run for it
+    methods: tuple[Method, ...]
+    lengths: tuple[int, ...]
+    limit: int | None  # number of problems; None: all
+    seeds: tuple[int, ...] = (0,)
+    samples: int = 1
+    cache: str = "none"
+    early_end: bool = False
+
+    @classmethod
+    def of(
+        cls, setup: Setup, benchmark: str, kind: str, methods: Iterable[Method], lengths: Iterable[int], **more: Any
+    ) -> Part:
+        """Return a part with the setup's task for a benchmark; `kind` distinguishes several parts of a benchmark."""
+        name = "-".join(filter(None, (benchmark.lower(), kind)))
+        return cls(name, benchmark, setup.tasks[benchmark], tuple(methods), tuple(lengths), **more)
+
+    @property
+    def approximate(self) -> str:
+        """Describe the approximation; the text is empty if the part is exact."""
+        return " + ".join([f"cache {self.cache}"] * (self.cache != "none") + ["early end"] * self.early_end)
+
+
+def pick(setup: Setup, *names: str) -> list[Method]:
+    """Return some of the methods of Table 1."""
+    search, drawn = f"beams={setup.beams}, temperature={setup.temperature}", f"temperature={setup.vote_temperature}"
+    values = {"search": search, "drawn": drawn, "votes": setup.votes, "ar_votes": setup.ar_votes}
+    return [Method(name, METHODS[name][0], METHODS[name][1].format(**values)) for name in names]
+
+
+def table_parts(setup: Setup, benchmarks: Sequence[str], methods: Sequence[Method]) -> list[Part]:
+    """Return the parts of a table. Random and AR are averaged over seeds; AR with beam search gets few problems."""
+    parts = []
+    kinds = grouped(selected(setup, methods), lambda method: method.name if method.name in APART else "")
+    for benchmark in setup.chosen(*benchmarks):
+        for kind, members in kinds.items():
+            limit = setup.few if kind == "ar-beam" and setup.few is not None else setup.limit
+            seeds = setup.seeds if kind in AVERAGED else (0,) if kind in DETERMINISTIC else setup.search_seeds
+            parts.append(Part.of(setup, benchmark, kind, members, setup.table(benchmark), limit=limit, seeds=seeds))
+    return parts
+
+
+def single_parts(
+    setup: Setup, benchmarks: Iterable[str], published: int, methods: Callable[[int], Iterable[Method]], **more: Any
+) -> list[Part]:
+    """Return a part per benchmark at one length, the paper's unless the setup has its own, with few problems.
+
+    With several seeds, methods that draw nothing are in a part of their own, which runs once. `more` replaces fields.
+    """
+    parts, several = [], len(setup.search_seeds) > 1 and "seeds" not in more
+    for benchmark in setup.chosen(*benchmarks):
+        length = setup.at(benchmark, published)
+        kinds = grouped(selected(setup, methods(length)), lambda each: "fixed" if several and not draws(each) else "")
+        for kind, members in kinds.items():
+            fields = {"limit": setup.few, "seeds": (0,) if kind else setup.search_seeds, **more}
+            parts.append(Part.of(setup, benchmark, kind, members, [length], **fields))
+    return parts
+
+
+def draws(method: Method) -> bool:
+    """Return whether the answers of a method depend on the seed."""
+    chosen = decoder.make(method.spec)
+    while hasattr(chosen, "inner"):
+        chosen = chosen.inner  # type: ignore[attr-defined]
+    return getattr(chosen, "temperature", 0.0) > 0 or isinstance(chosen, Random)
+
+
+def selected(setup: Setup, methods: Iterable[Method]) -> list[Method]:
+    """Return the methods of an experiment that the user chose."""
+    known = {method.name: method for method in methods}
+    kept = [method for name, method in known.items() if not setup.methods or name in setup.methods]
+    if not kept:
+        wrong = setup.methods[0]
+        raise UnmaskError(f"unknown method {wrong!r}: {nearest(wrong, known)}")
+    return kept

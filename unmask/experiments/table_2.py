@@ -1,11 +1,8 @@
 """Is Order-Token Search better than order search and token search, at a third of their cost?"""
 
-from __future__ import annotations
-
 from unmask.experiments.experiment import Claim, Experiment, Findings, above_by_seed
-from unmask.experiments.methods import Method, Part, selected, single_parts
 from unmask.experiments.results import Results
-from unmask.experiments.setup import Setup
+from unmask.experiments.setup import Method, Part, Setup, single_parts
 from unmask.experiments.tables import averages, benchmark_table, paired_table, paper
 
 BENCHMARKS = ("GSM8K", "MATH500", "Countdown", "HumanEval")
@@ -20,7 +17,7 @@ def parts(setup: Setup) -> list[Part]:
         Method("order-search", "Order search", f"order-search(beams={BEAMS})"),
         Method("ots", "Order-Token Search", f"ots(beams={beams}, temperature={setup.temperature})"),
     ]
-    return single_parts(setup, BENCHMARKS, LENGTH, lambda _: selected(setup, methods))
+    return single_parts(setup, BENCHMARKS, LENGTH, lambda _: methods)
 
 
 def findings(results: Results) -> Findings:
@@ -30,7 +27,7 @@ def findings(results: Results) -> Findings:
     for benchmark in results.benchmarks:
         place = published["benchmarks"].index(benchmark)
         column = {name: figures[place] for name, figures in rows.items()}
-        tables.append(benchmark_table(results, benchmark, {f"paper: L={published['length']}": column}))
+        tables.append(benchmark_table(results, benchmark, published={f"paper: L={published['length']}": column}))
     means = {name: sum(figures) / len(figures) for name, figures in rows.items()}
     tables += [averages(results, {f"paper: {published['model']}": means}), paired_table(results, "ots")]
     claims = [
@@ -48,10 +45,8 @@ def _cost(results: Results) -> Claim:
         return Claim(text, "not asked", "no records of both")
     lengths = [length for group in results.groups.values() for length in group.lengths]
     full = BEAMS**2 * sum(lengths) / len(lengths)
-    figures = (
-        f"{ots:.0f} of K²·L = {full:.0f} forward passes per problem, {100 * ots / full:.0f} %; order search merges "
-    )
-    figures += f"equal canvases here and takes {order:.0f}, of which OTS is {100 * ots / order:.0f} %"
+    figures = f"{ots:.0f} of K²·L = {full:.0f} forward passes per problem, {100 * ots / full:.0f} %; order search "
+    figures += f"merges equal canvases here and takes {order:.0f}, of which OTS is {100 * ots / order:.0f} %"
     return Claim(text, "holds" if ots / full <= 0.4 else "does not hold", figures)
 
 

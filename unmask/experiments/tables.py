@@ -1,23 +1,21 @@
 """Tables and figures of an experiment: our results beside the paper's own figures (arXiv 2601.20339)."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from unmask.experiments.experiment import chance, points
-from unmask.experiments.results import Results
+from unmask.experiments.results import Names, Results
 from unmask.report.gather import Quantity
 from unmask.report.plots import Plot, Point, forest, points_by_length
 from unmask.report.statistics import Difference, Estimate, holm
-from unmask.report.tables import MISSING, Published, Table, accuracy_table, averages_table
+from unmask.report.tables import MISSING, Published, Table, accuracy_table, averages_table, signed
 
 PAPER = Path(__file__).with_name("paper")
 MODELS = ("LLaDA-8B-Instruct", "LLaDA-1.5")
 NAMES: dict[Quantity, str] = {"right": "accuracy", "score": "cell accuracy"}
+Costs = Mapping[str, Callable[[str], str]]  # by the head of a column, the cost of a method
 PAIRED = (
     "Paired by problem, the difference ± its standard error; p by the exact McNemar test or its sign-flip form, for "
     "the average by the normal distribution; corrected for the comparisons of its column (Holm)."
@@ -25,9 +23,13 @@ PAIRED = (
 
 
 @cache
-def paper(name: str) -> dict[str, Any]:
-    """Return the figures of one table or section of the paper."""
-    return json.loads(PAPER.joinpath(f"{name}.json").read_text("utf-8"))
+def paper(name: str, model: str | None = None) -> dict[str, Any]:
+    """Return the figures of one table or section of the paper, or its rows for a model.
+
+    Models that the paper does not have get the rows of its first one.
+    """
+    figures = json.loads(PAPER.joinpath(f"{name}.json").read_text("utf-8"))
+    return figures if model is None else figures["models"][model_of(model) or MODELS[0]]
 
 
 def model_of(name: str) -> str | None:
@@ -36,27 +38,16 @@ def model_of(name: str) -> str | None:
 
 
 def published_columns(name: str, model: str, benchmark: str) -> dict[str, dict[str, float]]:
-    """Return the figures at each length and their average, by column and method.
-
-    Models that the paper does not have get the figures of its first one.
-    """
-    table = paper(name)
-    rows = table["models"][model_of(model) or MODELS[0]]
-    figures = {method: [*row["benchmarks"][benchmark], row["averages"][benchmark]] for method, row in rows.items()}
-    columns = [*table["lengths"], "average"]
+    """Return the figures at each length and their average, by column and method."""
+    rows, columns = paper(name, model).items(), [*paper(name)["lengths"], "average"]
+    figures = {method: [*row["benchmarks"][benchmark], row["averages"][benchmark]] for method, row in rows}
     return {f"paper: {at}": {method: row[i] for method, row in figures.items()} for i, at in enumerate(columns)}
 
 
-def benchmark_table(
-    results: Results,
-    benchmark: str,
-    published: Published | None = None,
-    quantity: Quantity = "right",
-    notes: Sequence[str] = (),
-) -> Table:
+def benchmark_table(results: Results, benchmark: str, quantity: Quantity = "right", **more: Any) -> Table:
+    """Return the accuracy at each length; `more` is as in `accuracy_table`."""
     title = f"{results.title(benchmark)} · {NAMES[quantity]}, %"
-    group = results.groups[benchmark]
-    return accuracy_table(title, group, first="method", quantity=quantity, published=published, notes=notes)
+    return accuracy_table(title, results.groups[benchmark], first="method", quantity=quantity, **more)
 
 
 def averages(results: Results, published: Published) -> Table:
@@ -67,34 +58,41 @@ def averages(results: Results, published: Published) -> Table:
     return averages_table("averages, accuracy, %", labels, groups, first="method", published=published, notes=notes)
 
 
+def cost_table(results: Results, title: str, costs: Costs, methods: Names = None, notes: Sequence[str] = ()) -> Table:
+    """Return the accuracy of methods on each benchmark, its average, and their costs."""
+    names = [method.name for method in results.methods] if methods is None else methods
+    body = [
+        (results.label(each), *accuracies(results, each), *(cost(each) for cost in costs.values())) for each in names
+    ]
+    head = ("", *map(results.shown, results.benchmarks), "average", *costs)
+    return Table.of("accuracy", title, head, body, notes, rank=False)
+
+
 def paired_table(results: Results, after: str, quantity: Quantity = "right") -> Table:
     """Return a table of the differences between one method and every other."""
-    body, rivals = [], list(_rivals(results, after, quantity))
-    corrected = _corrected({label: differences for label, differences, _ in rivals})
-    for label, differences, counts in rivals:
-        cells = [
-            f"{points(each)}, {chance(corrected[column, label])}" if each else MISSING
-            for column, each in differences.items()
-        ]
+    rivals, columns = _rivals(results, after, quantity), _columns(results)
+    chances = {column: corrected({label: row[column] for label, row, _ in rivals}) for column in columns}
+    body = []
+    for label, row, counts in rivals:
+        cells = [f"{points(each)}, {chance(chances[at][label])}" if each else MISSING for at, each in row.items()]
         body.append((label, *cells, counts))
-    head = ("against", *_columns(results), "n")
-    return Table.of("paired", f"{results.label(after)} minus each other method, points", head, body, [PAIRED])
+    title = f"{results.label(after)} minus each other method, points"
+    return Table.of("paired", title, ("against", *columns, "n"), body, [PAIRED])
 
 
-def _corrected(rivals: dict[str, dict[str, Difference | None]]) -> dict[tuple[str, str], float]:
-    """Return p by column and rival, corrected for the comparisons of its column (Holm)."""
-    corrected: dict[tuple[str, str], float] = {}
-    for column in next(iter(rivals.values()), {}):
-        known = {label: each.p for label, row in rivals.items() if (each := row[column])}
-        corrected |= zip([(column, label) for label in known], holm(list(known.values())), strict=True)
-    return corrected
+def corrected(differences: Mapping[str, Difference | None]) -> dict[str, float]:
+    """Return the p of each difference, corrected for the number of comparisons (Holm)."""
+    known = {name: each.p for name, each in differences.items() if each}
+    return dict(zip(known, holm(list(known.values())), strict=True))
 
 
 def paired_picture(results: Results, after: str, quantity: Quantity = "right") -> dict[str, Callable[[str], bytes]]:
     """Return the paired table as a figure, by the name of its file."""
-    rivals = {f"{label}, n={counts}": row for label, row, counts in _rivals(results, after, quantity)}
-    rows = {label: {column: each for column, each in row.items() if each} for label, row in rivals.items()}
-    rows = {label: row for label, row in rows.items() if row}
+    rows = {
+        f"{label}, n={counts}": {column: each for column, each in row.items() if each}
+        for label, row, counts in _rivals(results, after, quantity)
+        if any(row.values())
+    }
     title = f"{results.setup.model} · {results.label(after)} minus each other method"
     axis = f"points of {NAMES[quantity]}"
     return {results.experiment: lambda kind: forest(rows, kind, title, axis)} if rows else {}
@@ -103,8 +101,7 @@ def paired_picture(results: Results, after: str, quantity: Quantity = "right") -
 def length_plot(results: Results, benchmark: str, quantity: Quantity = "right", **style: Any) -> Plot:
     series = results.groups[benchmark].series
     lines = tuple((each.label, points_by_length(each, quantity)) for each in series)
-    title = f"{results.setup.model} · {results.setup.tasks[benchmark]}"
-    return Plot(results.experiment, title, "length of the answer", lines, zero=True, **style)
+    return Plot(results.experiment, results.plot_title(benchmark), "length of the answer", lines, zero=True, **style)
 
 
 def accuracies(results: Results, method: str) -> list[Estimate]:
@@ -126,6 +123,17 @@ def average_plot(results: Results, name: str, axis: str, cells: Iterable[tuple[s
     return Plot(name, f"{results.setup.model} · average over {len(results.benchmarks)} tasks", axis, ordered)
 
 
+def points(difference: Difference) -> str:
+    return signed(difference.value) + ("" if difference.error is None else f" ± {100 * difference.error:.1f}")
+
+
+def chance(p: float) -> str:
+    """Format a p-value; digits below a millionth would be noise."""
+    if p < 1e-6:
+        return "p < 1e-06"
+    return f"p = {p:.3f}" if p >= 0.001 else f"p = {p:.0e}"
+
+
 def _columns(results: Results) -> dict[str, list[str]]:
     """Return the benchmarks of each column."""
     benchmarks = results.benchmarks
@@ -133,15 +141,14 @@ def _columns(results: Results) -> dict[str, list[str]]:
     return columns | ({"average": benchmarks} if len(benchmarks) > 1 else {})
 
 
-def _rivals(
-    results: Results, after: str, quantity: Quantity
-) -> Iterator[tuple[str, dict[str, Difference | None], str]]:
-    """Yield for each other method its label, the difference by column and the number of problems."""
-    for method in results.methods:
-        if method.name != after:
-            differences = {
-                column: results.difference(after, method.name, benchmarks, quantity)
-                for column, benchmarks in _columns(results).items()
-            }
-            counts = sorted({each.n for column, each in differences.items() if each and column != "average"})
-            yield method.label, differences, "–".join(map(str, counts))
+def _rivals(results: Results, after: str, quantity: Quantity) -> list[tuple[str, dict[str, Difference | None], str]]:
+    """Return for each other method its label, the difference by column and the number of problems."""
+    rivals = []
+    for method in (each for each in results.methods if each.name != after):
+        row = {
+            column: results.difference(after, method.name, benchmarks, quantity)
+            for column, benchmarks in _columns(results).items()
+        }
+        counts = sorted({each.n for column, each in row.items() if each and column != "average"})
+        rivals.append((method.label, row, "–".join(map(str, counts))))
+    return rivals

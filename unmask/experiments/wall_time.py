@@ -4,36 +4,36 @@ Problems are decoded one at a time, and all methods take turns on each, so that 
 paper's vote drew one sample after the other; we also time it as one batch, which is how it would be used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from itertools import islice
 from math import floor, log10
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from unmask.core import decoder
-from unmask.experiments.experiment import Claim, Experiment, Findings, by_sign
-from unmask.experiments.methods import Method, Part
+from unmask.experiments.experiment import ALPHA, Claim, Experiment, Findings, decide
 from unmask.experiments.results import Results
 from unmask.experiments.run import Runner, describe_machine, seconds_of
-from unmask.experiments.setup import Setup
-from unmask.experiments.tables import paper
+from unmask.experiments.setup import Method, Part, Setup
+from unmask.experiments.tables import chance, paper
 from unmask.models import Model
 from unmask.report.plots import Plot, Point
-from unmask.report.statistics import Estimate
+from unmask.report.statistics import estimate, mcnemar
 from unmask.report.tables import MISSING, Table
 from unmask.runs.generation import Generation
 from unmask.runs.settings import Decoding
-from unmask.runs.text import EncodedPrompt, read_prompt
-from unmask.tasks import task
+from unmask.runs.text import EncodedPrompt
 
 BENCHMARK = "Countdown"
 BEAMS, VOTES = 4, 5
 PATH, APART, TOGETHER, SEARCH = "path", "vote-apart", "vote-together", "ots"
-Seconds = dict[str, dict[int, list[float]]]  # by method and length, of each problem
+CLAIMS = {  # by claim, the largest share of whose time the search may take
+    "OTS takes at most 3 times as long as one path (paper: 2 to 3)": (3.0, PATH),
+    "OTS takes at most 0.6 of a vote of 5 drawn one after the other": (0.6, APART),
+    "OTS takes no longer than a vote of 5 drawn as one batch (ours)": (1.0, TOGETHER),
+}
+Times = dict[int, list[float]]  # by length, the seconds of each problem
+Seconds = dict[str, Times]  # by method
 
 
 def parts(setup: Setup) -> list[Part]:
@@ -53,9 +53,7 @@ def measure(runner: Runner, setup: Setup) -> dict[str, Any]:
     """Return the seconds per problem of each method, by length; the first problem also serves as a warm-up."""
     (part,) = parts(setup)
     model = runner.placement.load(setup.model)
-    countdown = task.make(part.task)
-    problems = list(islice(countdown.problems(), setup.repeats))
-    prompts = [read_prompt(model, countdown.messages(problem)) for problem in problems]
+    prompts = runner.encoded_prompts(model, part, setup.repeats)
     seconds: dict[str, dict[str, list[float]]] = {method.name: {} for method in part.methods}
     for length in part.lengths:
         turns = {method.name: _turn(model, method, length) for method in part.methods}
@@ -76,10 +74,17 @@ def _turn(model: Model, method: Method, length: int) -> Callable[[EncodedPrompt]
 
 
 def findings(results: Results) -> Findings:
-    seconds = {
-        name: {int(at): times for at, times in each.items()} for name, each in results.measured["seconds"].items()
-    }
-    return Findings([_table(results, seconds)], _claims(seconds), [_plot(results, seconds)])
+    measured = results.measured["seconds"].items()
+    seconds = {name: {int(length): times for length, times in each.items()} for name, each in measured}
+    lines = tuple(
+        (results.label(name), tuple(Point(float(length), estimate(times)) for length, times in by_length.items()))
+        for name, by_length in seconds.items()
+    )
+    title = f"{results.setup.model} · {results.measured['machine']['name']}"
+    axis = "seconds per problem  (mean ± standard error)"
+    plot = Plot("wall-time", title, "length of the answer", lines, y=axis, zero=True, shares=False)
+    claims = [_at_most(text, bound, seconds[SEARCH], seconds[before]) for text, (bound, before) in CLAIMS.items()]
+    return Findings([_table(results, seconds)], claims, [plot])
 
 
 def _table(results: Results, seconds: Seconds) -> Table:
@@ -95,47 +100,24 @@ def _table(results: Results, seconds: Seconds) -> Table:
     return Table.of("timing", f"{results.title(BENCHMARK)} · seconds per problem", head, body, [note])
 
 
-def _plot(results: Results, seconds: Seconds) -> Plot:
-    lines = tuple(
-        (results.label(name), tuple(_point(length, times) for length, times in by_length.items()))
-        for name, by_length in seconds.items()
-    )
-    title = f"{results.setup.model} · {results.measured['machine']['name']}"
-    axis = "seconds per problem  (mean ± standard error)"
-    return Plot("wall-time", title, "length of the answer", lines, y=axis, zero=True, shares=False)
-
-
-def _point(length: int, times: list[float]) -> Point:
-    return Point(float(length), Estimate(fmean(times), _error(times), len(times)))
-
-
-def _claims(seconds: Seconds) -> list[Claim]:
-    return [
-        _at_most("OTS takes at most 3 times as long as one path (paper: 2 to 3)", 3.0, seconds, PATH),
-        _at_most("OTS takes at most 0.6 of a vote of 5 drawn one after the other", 0.6, seconds, APART),
-        _at_most("OTS takes no longer than a vote of 5 drawn as one batch (ours)", 1.0, seconds, TOGETHER),
-    ]
-
-
-def _at_most(text: str, bound: float, seconds: Seconds, before: str) -> Claim:
-    """Judge by the problems of all lengths; the claim is not decided where the means of two lengths disagree."""
-    pairs = {at: list(zip(times, seconds[before][at], strict=True)) for at, times in seconds[SEARCH].items()}
-    ratios = {at: fmean(seconds[SEARCH][at]) / fmean(seconds[before][at]) for at in pairs}
-    every = [search <= bound * other for times in pairs.values() for search, other in times]
-    figures = ", ".join(f"{ratio:.2f}× at L={length}" for length, ratio in ratios.items())
-    claim = by_sign(text, sum(every), len(every) - sum(every), figures)
-    agree = len({ratio <= bound for ratio in ratios.values()}) == 1
-    return claim if agree else replace(claim, outcome="not decided", figures=f"{claim.figures}; lengths disagree")
-
-
 def _spread(times: list[float]) -> str:
-    error = _error(times)
+    error = estimate(times).error or 0.0
     digits = max(2, -floor(log10(error))) if error else 2
     return f"{fmean(times):.{digits}f} ± {error:.{digits}f}"
 
 
-def _error(times: list[float]) -> float:
-    return stdev(times) / len(times) ** 0.5 if len(times) > 1 else 0.0
+def _at_most(text: str, bound: float, search: Times, other: Times) -> Claim:
+    """Judge by the sign test over the problems of all lengths, unless the means of two lengths disagree."""
+    ratios = {at: fmean(times) / fmean(other[at]) for at, times in search.items()}
+    pairs = [pair for at, times in search.items() for pair in zip(times, other[at], strict=True)]
+    within = sum(mine <= bound * theirs for mine, theirs in pairs)
+    p = mcnemar(within, len(pairs) - within)
+    figures = ", ".join(f"{ratio:.2f}× at L={length}" for length, ratio in ratios.items())
+    figures += f"; {within} of {len(pairs)} problems within it ({chance(p)})"
+    if len({ratio <= bound for ratio in ratios.values()}) > 1:
+        return Claim(text, "not decided", f"{figures}; lengths disagree")
+    most = 2 * within > len(pairs)
+    return Claim(text, decide(p <= ALPHA and most, p <= ALPHA and not most), figures)
 
 
 EXPERIMENT = Experiment("wall-time", "Table S1", __doc__, parts, findings, measure, records=False)
