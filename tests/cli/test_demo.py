@@ -1,13 +1,9 @@
 """`unmask demo` prints answers beside their signs at every width, and figures that come from the results."""
 
-from __future__ import annotations
-
-import sys
 from itertools import islice
 
 import pytest
 
-from tests.cli.terminal import Terminal
 from unmask.cli.demo import DECODERS, answer_table
 from unmask.report import formats
 from unmask.tasks import Countdown
@@ -30,10 +26,8 @@ RESULTS = [
 
 
 @pytest.mark.parametrize("columns", [40, 80])
-def test_a_sign_is_printed_beside_its_answer_at_every_width(columns: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stdout", shown := Terminal())
+def test_a_sign_is_printed_beside_its_answer_at_every_width(columns: int, terminal):
+    shown = terminal("stdout", columns)
     formats.terminal([answer_table(PROBLEMS, RESULTS, DECODERS)])
     text = "\n".join(shown.lines())
     assert max(map(len, shown.lines())) <= columns

@@ -1,13 +1,11 @@
 """`unmask eval`: figures on standard output, progress on standard error."""
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Terminal
 from tests.runs.nano import nano
 from unmask.runs.store import read_run
 
@@ -36,10 +34,8 @@ def test_a_run_prints_a_figure_for_every_cell(run, model: str, tmp_path: Path):
     shown = json.loads(again[1])
     assert (shown["records"], len(shown["cells"])) == (24, 2)
     assert {cell["length"] for cell in shown["cells"]} == {6, 8}
-    assert (
-        shown["cells"][0] | {"accuracy": 0, "forward_passes": 2, "failed": 0, "records": 12, "problems": 3}
-        == shown["cells"][0]
-    )
+    first, counts = shown["cells"][0], {"forward_passes": 2, "failed": 0, "records": 12, "problems": 3}
+    assert first | {"accuracy": 0, **counts} == first
 
 
 def test_a_different_run_in_the_same_folder_is_refused_with_the_difference(run, model: str, tmp_path: Path):
@@ -56,11 +52,8 @@ def test_failures_are_counted_and_the_first_is_shown(run, tmp_path: Path):
     assert "'N'" in out
 
 
-def test_a_person_is_shown_rate_cost_and_accuracy(run, model: str, tmp_path: Path, monkeypatch):
-    shown = Terminal()
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stderr", shown)
+def test_a_person_is_shown_rate_cost_and_accuracy(run, model: str, tmp_path: Path, terminal):
+    shown = terminal("stderr", 200)
     assert run(*small(model, tmp_path / "run"))[0] == 0
     assert "3/3" in shown.getvalue()
     assert "0.0 % (0 to 56, n=3), 2 forward passes" in shown.getvalue()

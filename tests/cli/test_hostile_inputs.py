@@ -1,13 +1,9 @@
 """Bad input ends with one sentence and exit code 2, and no file is lost or changed."""
 
-from __future__ import annotations
-
 import gzip
-import io
 import json
 import re
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +11,6 @@ import pytest
 
 import unmask
 from tests.report.examples import record, write_run
-from unmask.cli import main
 from unmask.runs.header import write_head
 from unmask.tasks.data import VARIABLE
 
@@ -84,7 +79,7 @@ Ran = tuple[int, str, str]
 
 
 @pytest.fixture
-def shell(files: Path, monkeypatch, capsys) -> Callable[[str], Ran]:
+def shell(files: Path, monkeypatch, run) -> Callable[[str], Ran]:
     """Runs a line of the table in this process: exit code, standard output, standard error."""
     monkeypatch.chdir(files)
     monkeypatch.setenv(VARIABLE, "")
@@ -97,12 +92,7 @@ def shell(files: Path, monkeypatch, capsys) -> Callable[[str], Ran]:
         if words[-2:-1] == ["<"]:
             *words, _, name = words
             stdin = (files / name).read_bytes()
-        monkeypatch.setattr(sys, "argv", ["unmask", *words])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
+        return run(*words, stdin=stdin)
 
     return shell
 
@@ -124,7 +114,6 @@ def test_bad_input_is_refused_in_one_sentence(shell, files: Path, line: str, fra
     before = _contents(files)
     code, out, err = shell(line)
     assert fragment in err
-    assert code == 2
-    assert out == ""
+    assert (code, out) == (2, "")
     assert err.startswith("Usage: ") or (err.startswith("unmask: ") and err.count("\n") == 1)
     assert _contents(files) == before

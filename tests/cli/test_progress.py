@@ -1,26 +1,19 @@
 """Progress fits its terminal; without a terminal a line is printed from time to time."""
 
-from __future__ import annotations
-
 import io
 import sys
 import threading
 
 import pytest
 
-from tests.cli.terminal import Terminal
 from unmask.cli import progress
 from unmask.report import formats
 from unmask.report.tables import Table
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_a_bar_keeps_count_and_time_left_at_every_width(columns: int, monkeypatch: pytest.MonkeyPatch):
-    shown = Terminal()
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(sys, "stderr", shown)
+def test_a_bar_keeps_count_and_time_left_at_every_width(columns: int, terminal):
+    shown = terminal("stderr", columns)
     with progress.counting("a remark that is much longer than any terminal is wide " * 3) as count:
         count(3, 40)
     last = shown.lines()[-1]
@@ -44,10 +37,8 @@ def test_a_heartbeat_prints_the_progress(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_a_table_never_loses_its_names(columns: int, monkeypatch: pytest.MonkeyPatch):
-    shown = Terminal()
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setattr(sys, "stdout", shown)
+def test_a_table_never_loses_its_names(columns: int, terminal):
+    shown = terminal("stdout", columns)
     head = ("decoder", "length", "accuracy", "difference", "95% interval", "better", "worse", "p")
     row = ("order-token-search(beams=4)", "64", "40.0 → 50.0", "+10.0 ± 3.1", "+3.0 … +17.0", "12", "3", "0.035")
     formats.terminal([Table.of("paired", "a title", head, [row])])

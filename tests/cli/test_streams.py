@@ -1,7 +1,6 @@
 """Streams that are closed, full or ASCII only, and signals: each test in a separate process."""
 
-from __future__ import annotations
-
+import io
 import json
 import os
 import signal
@@ -13,6 +12,7 @@ import pytest
 
 import unmask
 from tests.report.examples import record, write_run
+from unmask.environment import ASCII_ERRORS, as_printed
 
 COMMAND = f"{sys.executable} -m unmask"
 
@@ -25,35 +25,28 @@ def shell(line: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess
 
 REFUSED = [
     ("unmask list decoders >&-", "standard output is closed"),
-    ("unmask list decoders > /dev/full", "no space left"),
-    ("unmask list decoders --json > /dev/full", "no space left"),
+    ("unmask list decoders > /dev/full", "the disk is full"),
+    ("unmask list decoders --json > /dev/full", "the disk is full"),
     ("unmask list $'\\xff'", "argument 2 is not UTF-8 text"),
     ("unmask grade - -t countdown <&-", "standard input is closed"),
-]
-LOADING = [
     ("unmask generate - -m toy-chain -l 4 <&-", "standard input is closed"),
     ("unmask generate --prompts - -m toy-chain -l 4 <&-", "standard input is closed"),
     ("unmask generate $'a\\xffb' -m toy-chain -l 4", "argument 2 is not UTF-8 text"),
-    ("unmask tree trace.jsonl --out tree.svg", "MPLBACKEND"),
+    ("MPLBACKEND=nonsense unmask tree trace.jsonl --out tree.svg", "MPLBACKEND"),
 ]
+LOADING = ("unmask generate", "MPLBACKEND")  # commands that load torch: their lines are for `make test-all`
 
 
-def check_refused(line: str, sentence: str, folder: Path, **variables: str) -> None:
-    ran = shell(line, folder, **variables)
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [pytest.param(*each, marks=[pytest.mark.slow] * each[0].startswith(LOADING)) for each in REFUSED],
+)
+def test_unusable_streams_are_refused(line: str, sentence: str, tmp_path: Path):
+    if "trace.jsonl" in line:
+        unmask.generate("toy-chain", "abc", decoder="ots(beams=2)", length=4, trace=tmp_path / "trace.jsonl")
+    ran = shell(line, tmp_path)
     assert sentence in ran.stderr.decode()
     assert (ran.returncode, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
-
-
-@pytest.mark.parametrize(("line", "sentence"), REFUSED)
-def test_unusable_streams_are_refused(line: str, sentence: str, tmp_path: Path):
-    check_refused(line, sentence, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("line", "sentence"), LOADING)
-def test_unusable_streams_are_refused_by_commands_that_load_torch(line: str, sentence: str, tmp_path: Path):
-    unmask.generate("toy-chain", "abc", decoder="ots(beams=2)", length=4, trace=tmp_path / "trace.jsonl")
-    check_refused(line, sentence, tmp_path, MPLBACKEND="nonsense")
 
 
 def test_a_closed_pipe_ends_the_command_silently(tmp_path: Path):
@@ -105,3 +98,13 @@ def test_ctrl_c_says_what_is_saved_and_how_to_resume(line: str, saved: str, tmp_
     assert "Traceback" not in err.decode()
     assert saved in last
     assert last.endswith(f"resume with: unmask {line}")
+
+
+def test_characters_are_replaced_on_an_ascii_stream(monkeypatch: pytest.MonkeyPatch):
+    shown = "✓ 76−39, 50.0 ± 7.1 → 60.0, ░░=░↵"
+    assert as_printed(shown) == shown
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors=ASCII_ERRORS)
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert as_printed(shown) == "ok 76-39, 50.0 +- 7.1 to 60.0, __=_|"
+    print(shown, end="", flush=True)
+    assert stream.buffer.getvalue() == as_printed(shown).encode()  # pyright: ignore[reportAttributeAccessIssue]

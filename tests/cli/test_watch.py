@@ -20,17 +20,17 @@ def test_a_line_per_step_where_there_is_no_terminal(command):
     assert "8 candidates" in lines[-1]
 
 
-@pytest.mark.parametrize("width", [80, 40])
-def test_texts_fit_the_terminal_without_colour(width: int):
+def watched_board(decoder: str, length: int, width: int = 80) -> tuple[Board, unmask.Output]:
+    """Return the screen after a run, and its output."""
     model = unmask.load("toy-chain")
     board = Board(model, width, 24)
-    unmask.generate(
-        model,
-        "abc",
-        decoder="vote(n=9, inner=low-confidence(steps=4, block=100))",
-        length=200,
-        watch=lambda numbers, frame: board.see(frame),
-    )
+    how = {"decoder": decoder, "length": length, "trace": True, "watch": lambda numbers, frame: board.see(frame)}
+    return board, unmask.generate(model, "abc", **how)
+
+
+@pytest.mark.parametrize("width", [80, 40])
+def test_texts_fit_the_terminal_without_colour(width: int):
+    board, _ = watched_board("vote(n=9, inner=low-confidence(steps=4, block=100))", 200, width)
     stream = io.StringIO()
     Console(file=stream, width=width, height=24, no_color=True, force_terminal=False).print(board)
     lines = stream.getvalue().splitlines()
@@ -41,12 +41,7 @@ def test_texts_fit_the_terminal_without_colour(width: int):
 
 
 def test_a_text_keeps_the_number_that_it_has_in_its_trace():
-    model = unmask.load("toy-chain")
-    board = Board(model, 80, 24)
-    decoder = "ots(beams=3, block=2, temperature=2.0)"
-    output = unmask.generate(
-        model, "abc", decoder=decoder, length=8, trace=True, watch=lambda numbers, frame: board.see(frame)
-    )
+    board, output = watched_board("ots(beams=3, block=2, temperature=2.0)", 8)
     assert output.trace is not None
     numbers, texts = [1], 1
     for step in output.trace.steps:
@@ -71,8 +66,6 @@ def test_a_terminal_is_drawn_in_place(monkeypatch):
 
 
 def test_control_characters_do_not_reach_the_terminal(monkeypatch):
-    model = unmask.load("toy-chain")
-    board = Board(model, 80, 24)
-    unmask.generate(model, "abc", decoder="low-confidence", length=4, watch=lambda numbers, frame: board.see(frame))
+    board, _ = watched_board("low-confidence", 4)
     monkeypatch.setattr("unmask.cli.watch.partial_text", lambda model, ids: "a\x1b[31m\nb\u202ec")
     assert board.line().endswith("a�[31m↵b�c")

@@ -9,46 +9,35 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from unmask.cli import options
 from unmask.cli.boundary import print_json
-from unmask.cli.options import path_option, repeatable
+from unmask.cli.options import option
 from unmask.errors import UnmaskError
 
 if TYPE_CHECKING:
     from unmask.bench.run import Plan
     from unmask.bench.subject import Subject
 
+SWEEP = "Vary beams, length or problems, or beams=2,4,8; repeatable."
+SERVE = "Measure this decoder in an engine at 1, 4 and 16 clients instead; repeatable."
 SHAPE_SIZES, MODEL_SIZES = {"prompt": 160, "length": 256}, {"length": 64}  # defaults
 
 
 @options.expand("precision", "compiled", "batch", "memory", length=None)
 def bench(
-    shape: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Random weights of this shape, such as llada-8b; needs no files.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="MODEL", help="Model by name; default: tiny.")
-    ] = None,
+    shape: Annotated[str | None, option("Random weights of a shape, such as llada-8b.", metavar="NAME")] = None,
+    model: Annotated[str | None, option("Model by name; default: tiny.", "--model", "-m", metavar="MODEL")] = None,
     *,
     sizes: Annotated[dict[str, Any], ("unmask.bench.subject", "Sizes")],
-    repeat: Annotated[int, typer.Option(metavar="N", help="Measured rounds, after a warm-up.")] = 3,
-    sweep: Annotated[
-        list[str] | None, repeatable("--sweep", metavar="AXIS", help="Vary beams, length or problems, or beams=2,4,8")
-    ] = None,
-    only: Annotated[list[str] | None, repeatable("--only", metavar="NAME", help="Measure only this contender")] = None,
-    serve: Annotated[
-        list[str] | None,
-        repeatable("--serve", metavar="SPEC", help="Measure this decoder in an engine at 1, 4 and 16 clients instead"),
-    ] = None,
-    limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Start no run after this many seconds.")
-    ] = None,
+    repeat: Annotated[int, option("Measured rounds, after a warm-up.", metavar="N")] = 3,
+    sweep: Annotated[list[str] | None, option(SWEEP, metavar="AXIS")] = None,
+    only: Annotated[list[str] | None, option("Measure only this contender; repeatable.", metavar="NAME")] = None,
+    serve: Annotated[list[str] | None, option(SERVE, metavar="SPEC")] = None,
+    limit: Annotated[float | None, option("Start no run after this many seconds.", metavar="SECONDS")] = None,
     seed: options.Seed = 0,
-    note: Annotated[str, typer.Option(metavar="TEXT", help="Remark that is stored with the results.")] = "",
-    out: Annotated[Path | None, path_option("--out", help="Write the results as JSON, again after every run.")] = None,
-    plot: Annotated[Path | None, path_option("--plot", help="Write a plot: .svg, .png or .pdf.")] = None,
+    note: Annotated[str, option("Remark that is stored with the results.", metavar="TEXT")] = "",
+    out: Annotated[Path | None, option("Write the results as JSON, again after every run.", metavar="FILE")] = None,
+    plot: Annotated[Path | None, option("Write a plot: .svg, .png or .pdf.", metavar="FILE")] = None,
     placement: options.PlacementFields,
     json: options.Json = False,
 ) -> None:
@@ -72,18 +61,15 @@ def bench(
 
     if shape is not None and model is not None:
         raise UnmaskError("--shape makes random weights and --model loads a model: choose one of them")
-    for path in (out, plot):
-        if path is not None:
-            check_writable(path)
+    for path in filter(None, (out, plot)):
+        check_writable(path)
     kind = plots.kind_of(plot) if plot is not None else ""
     sweeps, where = tuple(map(read_sweep, sweep or ())), Placement(**placement)
     contenders = choose(only or (), choose_device(where.chosen_device))
     chosen = Sizes(**(MODEL_SIZES if shape is None else SHAPE_SIZES) | sizes)
     plan = Plan(chosen, contenders, sweeps, repeat, limit, seed)  # refused before the model is loaded
-    if shape is not None:
-        subject = Subject.of_shape(shape, where.chosen_device, where.dtype)
-    else:
-        subject = Subject.of_model(where.load(model or options.MODEL))
+    random = shape and Subject.of_shape(shape, where.chosen_device, where.dtype)
+    subject = random or Subject.of_model(where.load(model or options.MODEL))
     if serve:
         _measure_serving(serve, subject, plan, out, note, json)
         return
@@ -93,10 +79,7 @@ def bench(
     results = BenchmarkRun(plan, subject, partial(_show, time.monotonic()), partial(_save, out), note).run()
     if plot is not None:
         plots.keep(report.draw(results, kind), plot)
-    if json:
-        print_json(results)
-    else:
-        formats.terminal(report.tables(results))
+    print_json(results) if json else formats.terminal(report.tables(results))
 
 
 def _measure_serving(
@@ -109,11 +92,8 @@ def _measure_serving(
     workload = Workload(subject, plan.sizes.prompt or SHAPE_SIZES["prompt"], plan.sizes.length, plan.repeat, show)
     rows = workload.measure(decoders)
     _save(out, {"model": subject.name, "device": str(subject.device), "note": note, "serve": rows})
-    if json:
-        print_json(rows)
-        return
     title = f"{subject.name} · {subject.device} · prompt {workload.prompt} · L={workload.length}"
-    formats.terminal([table(rows, title)])
+    print_json(rows) if json else formats.terminal([table(rows, title)])
 
 
 def _show(began: float, line: str) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
-import math
 import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,20 +17,12 @@ from typer.core import TyperGroup
 
 from unmask.environment import ASCII_ERRORS
 from unmask.errors import UnmaskError, nearest
+from unmask.runs.files import REASONS, finite_values
 
 TRACEBACK = "UNMASK_TRACEBACK"  # if set, an unexpected error shows its traceback
-REASONS = {
-    errno.ENOSPC: "no space left on the device",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EROFS: "the file system is read-only",
-    errno.ENOTDIR: "a part of this path is a file",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
-}
 WANTED = {"int": "a whole number", "float": "a number", "bool": "true or false"}  # by pydantic's type of error
 QUOTED = r"'([^']*)'"
 CHOICE = re.compile(rf"{QUOTED} is not one of (.+)")  # click's message for a value of a Literal option
-BOUNDS = {"greater than or equal to": "at least", "less than or equal to": "at most"}
 
 
 class Interrupted(Exception):  # noqa: N818  not an error
@@ -63,8 +53,7 @@ class CommandGroup(TyperGroup):
 def run(command: Any) -> NoReturn:
     """Run a command. Bad input ends with one sentence on standard error and exit code 2."""
     try:
-        _prepare_streams()
-        _check_arguments(sys.argv[1:])
+        _prepare()
         code = command.main(prog_name="unmask", standalone_mode=False)
         sys.stdout.flush()  # a full disk is noticed here, and not while Python exits
     except (Interrupted, UnmaskError) as error:
@@ -117,10 +106,8 @@ def usage_error(error: Any, command: Any) -> str:
 
 def _constraint(type: str, msg: str, **_: Any) -> str:
     """Return what pydantic expected of a number."""
-    text = msg.removeprefix("Input should be ")
-    for long, short in BOUNDS.items():
-        text = text.replace(long, short)
-    return WANTED.get(type.partition("_")[0], text)
+    text = msg.removeprefix("Input should be ").replace("greater than or equal to", "at least")
+    return WANTED.get(type.partition("_")[0], text.replace("less than or equal to", "at most"))
 
 
 def _decoder_setting(option: str, context: Any) -> str | None:
@@ -151,36 +138,27 @@ def explain(error: BaseException) -> str | None:
     return None
 
 
-def _check_arguments(words: Sequence[str]) -> None:
-    for place, word in enumerate(words, 1):
-        try:
-            word.encode()
-        except UnicodeEncodeError:
-            raise UnmaskError(f"argument {place} is not UTF-8 text: {os.fsencode(word)!r}") from None
-
-
-def _prepare_streams() -> None:
-    """Write ASCII substitutes for characters that a stream cannot encode; refuse a closed standard output."""
+def _prepare() -> None:
+    """Refuse a closed standard output and words that are not text; print ASCII where a stream has nothing else."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=ASCII_ERRORS)
     if sys.stdout is None:
         raise UnmaskError("standard output is closed: redirect it to a file or to /dev/null")
+    for place, word in enumerate(sys.argv[1:], 1):
+        if re.search(r"[\ud800-\udfff]", word):  # how Python writes bytes that are not UTF-8
+            raise UnmaskError(f"argument {place} is not UTF-8 text: {os.fsencode(word)!r}")
 
 
 def print_json(value: Any) -> None:
     """Print one line of JSON, in ASCII if standard output is not UTF-8."""
     unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
-    print(json.dumps(_finite(value), ensure_ascii=not unicode, allow_nan=False), flush=True)
+    print(json.dumps(finite_values(value), ensure_ascii=not unicode, allow_nan=False), flush=True)
 
 
-def _finite(value: Any) -> Any:
-    """Replace infinities and NaN, which JSON does not have, by None."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def print_answer(json: bool, facts: Any, text: str) -> None:
+    """Print the answer of a command as one line of JSON or as text."""
+    print_json(facts) if json else print(text)
 
 
 def read_text(path: str | Path, what: str, errors: str = "strict") -> str:

@@ -8,10 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from unmask.cli import options
 from unmask.cli.boundary import print_json
+from unmask.cli.options import option
 from unmask.cli.progress import status_line, step_of
 
 if TYPE_CHECKING:
@@ -24,23 +23,19 @@ if TYPE_CHECKING:
 TITLE = "Countdown: reach the target with every number used once"
 ENOUGH = 1000  # problems per task in docs/results.md
 PATH, SEARCH = "low-confidence", "search"
-DECODERS = {
-    "low-confidence": PATH,
-    "Order-Token Search": "order-token-search(beams=4, temperature=1.0)",
-    "search": SEARCH,
-}
+OTS = "order-token-search(beams=4, temperature=1.0)"
+DECODERS = {"low-confidence": PATH, "Order-Token Search": OTS, "search": SEARCH}
 REMARK = "A forward pass takes one text through the network once; identical texts of a problem are computed only once."
+COUNTED = ("right", "forward_passes", "computed")
 Results = Sequence[Mapping[str, Any]]
 
 
 def demo(
     model: options.ModelName = options.MODEL,
-    length: Annotated[int, typer.Option("--length", "-l", metavar="N", help="Masks after the prompt.")] = 64,
-    problems: Annotated[int, typer.Option("--problems", "-n", metavar="N", min=1, help="Number of problems.")] = 24,
+    length: Annotated[int, option("Masks after the prompt.", "--length", "-l", metavar="N")] = 64,
+    problems: Annotated[int, option("Number of problems.", "--problems", "-n", metavar="N", min=1)] = 24,
     seed: options.Seed = 0,
-    page: Annotated[
-        Path | None, options.path_option("--page", help="Page of one problem; default: in a temporary folder.")
-    ] = None,
+    page: Annotated[Path | None, option("Page of a problem; default: in a temporary folder.", metavar="FILE")] = None,
     json: options.Json = False,
 ) -> None:
     """Compare low-confidence remasking, the paper's search and ours on Countdown problems: answers and cost.
@@ -62,9 +57,8 @@ def demo(
 
     if page is not None:
         check_writable(page)
-    for spec in DECODERS.values():
-        advice = "choose fewer problems"
-        check_cost(decoder.make(spec), max(length, 1), MAX_FORWARD_PASSES, times=problems, advice=advice)
+    for spec in map(decoder.make, DECODERS.values()):
+        check_cost(spec, max(length, 1), MAX_FORWARD_PASSES, times=problems, advice="choose fewer problems")
     loaded = api.load(model)
     some = list(islice(_task().problems(), problems))
     results = _decode(loaded, some, length, seed)
@@ -91,35 +85,22 @@ def _task() -> Countdown:
 def _decode(model: api.Model, problems: list[Problem], length: int, seed: int) -> list[dict[str, Any]]:
     from unmask import api
 
-    task = _task()
+    task, results = _task(), []
     prompts = [task.messages(problem) for problem in problems]
-    results: list[dict[str, Any]] = []
     with status_line("starting") as update:
         for place, (name, spec) in enumerate(DECODERS.items(), 1):
-            label = f"{name} (decoder {place} of {len(DECODERS)})"
+            label = f"{name} (decoder {place} of {len(DECODERS)}): problem"
 
             def watch(numbers: list[int], frame: Frame, label: str = label) -> None:
-                update(
-                    f"{label}: problem {min(numbers) + 1} to {max(numbers) + 1} of {len(problems)}, {step_of(frame)}"
-                )
+                update(f"{label} {min(numbers) + 1} to {max(numbers) + 1} of {len(problems)}, {step_of(frame)}")
 
             outputs = api.generate(model, prompts, decoder=spec, length=length, seed=seed, key=task.key, watch=watch)
-            results += [_result(problem, output, spec) for problem, output in zip(problems, outputs, strict=True)]
+            for problem, output in zip(problems, outputs, strict=True):
+                grade = task.grade(problem, output.text)
+                asked = {"problem": problem.id, "question": problem.question, "decoder": spec, "text": output.text}
+                cost = {"forward_passes": output.cost.forward_passes, "computed": output.cost.computed}
+                results.append({**asked, "answer": grade.answer, "right": grade.right, **cost})
     return results
-
-
-def _result(problem: Problem, output: api.Output, spec: str) -> dict[str, Any]:
-    grade = _task().grade(problem, output.text)
-    return {
-        "problem": problem.id,
-        "question": problem.question,
-        "decoder": spec,
-        "text": output.text,
-        "answer": grade.answer,
-        "right": grade.right,
-        "forward_passes": output.cost.forward_passes,
-        "computed": output.cost.computed,
-    }
 
 
 def _example(problems: list[Problem], results: list[dict[str, Any]]) -> Problem:
@@ -134,9 +115,8 @@ def traced(model: api.Model, problem: Problem, spec: str, length: int, seed: int
     from unmask.view.trace_page import Shown
 
     task = _task()
-    output = api.generate(
-        model, task.messages(problem), decoder=spec, length=length, seed=seed, key=task.key, trace=True
-    )
+    how: dict[str, Any] = {"decoder": spec, "length": length, "seed": seed, "key": task.key}
+    output = api.generate(model, task.messages(problem), trace=True, **how)
     assert output.trace is not None
     grade = task.grade(problem, output.text)
     return Shown(output.trace, grade.right, grade.answer)
@@ -147,29 +127,24 @@ def answer_table(problems: Sequence[Problem], results: Results, specs: Mapping[s
     from unmask.report.tables import Table
 
     by_decoder = {name: [each for each in results if each["decoder"] == spec] for name, spec in specs.items()}
-    rows = [_line(place, problem, by_decoder) for place, problem in enumerate(problems)]
-    for label, key in (("right", "right"), ("forward passes", "forward_passes"), ("computed", "computed")):
-        rows.append([label, *(str(sum(each[key] for each in some)) for some in by_decoder.values())])
+    rows = []
+    for place, problem in enumerate(problems):
+        answers = [results[place] for results in by_decoder.values()]
+        shown = [f"{'✓' if each['right'] else '✗'} {each['answer'] or '(no answer)'}" for each in answers]
+        rows.append([f"{' '.join(map(str, problem.data['numbers']))} → {problem.data['target']}", *shown])
+    for key in COUNTED:
+        rows.append([key.replace("_", " "), *(str(sum(each[key] for each in some)) for some in by_decoder.values())])
     named = "; ".join(name if name == spec else f"{name} is {spec}" for name, spec in specs.items())
-    notes = [f"Decoders: {named}. A setting that is not written is at its default.", verdict(by_decoder), REMARK]
+    notes = [f"Decoders: {named}. A setting that is not written is at its default.", _summary(by_decoder), REMARK]
     if len(problems) < ENOUGH:
         few = "1 problem is" if len(problems) == 1 else f"{len(problems)} problems are"
         notes.append(f"{few} too few to compare decoders; docs/results.md uses {ENOUGH:,} per task.")
     return Table.of("timing", TITLE, ("numbers → target", *specs), rows, notes)
 
 
-def _line(place: int, problem: Problem, by_decoder: Mapping[str, Results]) -> list[str]:
-    answers = [results[place] for results in by_decoder.values()]
-    question = f"{' '.join(map(str, problem.data['numbers']))} → {problem.data['target']}"
-    return [question, *(f"{'✓' if each['right'] else '✗'} {each['answer'] or '(no answer)'}" for each in answers)]
-
-
-def verdict(by_decoder: Mapping[str, Results]) -> str:
+def _summary(by_decoder: Mapping[str, Results]) -> str:
     """Return a sentence with the number of problems that each decoder solved, and its cost per problem."""
-    sums = {
-        name: [sum(each[key] for each in some) for key in ("right", "forward_passes", "computed")]
-        for name, some in by_decoder.items()
-    }
+    sums = {name: [sum(each[key] for each in some) for key in COUNTED] for name, some in by_decoder.items()}
     parts = []
     for name, (right, asked, computed) in sorted(sums.items(), key=lambda item: (-item[1][0], item[1][1])):
         n = len(by_decoder[name])

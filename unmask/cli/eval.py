@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unmask.cli import options
-from unmask.cli.boundary import print_json, read_text, resumable, typed
+from unmask.cli.boundary import print_answer, read_text, resumable, typed
 from unmask.cli.progress import board, counting
 
 if TYPE_CHECKING:
@@ -64,28 +64,13 @@ def eval_(
     from unmask.runs.settings import Decoding, Placement
 
     given, graded, chosen = GridOptions(**cells), options.TaskOptions(**tasks), options.EngineOptions(**work)
-    graded.use_data()
-    grid = make_grid(
-        given.model,
-        given.task,
-        given.decoder,
-        given.length,
-        seeds=given.seed,
-        samples=given.samples,
-        limit=given.limit,
-        metric=graded.metric,
-        prompts=graded.prompts,
-        allow_code=graded.allow_code,
-        sandbox=graded.sandbox,
-        traces=given.traces,
-        decoding=Decoding.from_dict(decoding),
-        placement=Placement(**placement),
-        here=chosen.local,
-        max_forward_passes=given.max_forward_passes,
-    )
+    counts = {name: getattr(given, name) for name in ("limit", "samples", "traces", "max_forward_passes")}
+    how = {"decoding": Decoding.from_dict(decoding), "placement": Placement(**placement), "here": chosen.local}
+    how |= {"seeds": given.seed, "metric": graded.metric, **counts, **graded.settings()}
+    grid = make_grid(given.model, given.task, given.decoder, given.length, **how)
     with resumable(lambda: _saved(given.out)), board() as watch:
         run = evaluate(grid, given.out, chosen.make(), retry=chosen.retry, watch=watch, command=typed())
-    print_json(_facts(run)) if json else print(_table(run))
+    print_answer(json, _facts(run), _table(run))
 
 
 def _saved(folder: Path) -> str:
@@ -98,18 +83,12 @@ def _saved(folder: Path) -> str:
 def _facts(run: Run) -> dict[str, Any]:
     from unmask.runs.progress import summarize
 
-    cells = [
-        {
-            **cell._asdict(),
-            "accuracy": summary.accuracy,
-            "standard_error": None if len(summary.scores) < 2 else summary.error,
-            "problems": len(summary.scores),
-            "records": summary.records,
-            "forward_passes": summary.forward_passes / summary.records,
-            "failed": summary.failed,
-        }
-        for cell, summary in summarize(run.records).items()
-    ]
+    cells = []
+    for cell, summary in summarize(run.records).items():
+        problems, records = len(summary.scores), summary.records
+        share = {"accuracy": summary.accuracy, "standard_error": None if problems < 2 else summary.error}
+        cost = {"forward_passes": summary.forward_passes / records, "failed": summary.failed}
+        cells.append({**cell._asdict(), **share, "problems": problems, "records": records, **cost})
     return {"out": str(run.folder), "records": len(run.records), "cells": cells}
 
 
@@ -118,10 +97,8 @@ def _table(run: Run) -> str:
 
     lines = []
     for cell, summary in summarize(run.records).items():
-        lines.append(f"{cell.model} · {cell.task} · {cell.decoder} · length {cell.length}")
-        lines.append(f"  {summary}")
-    failed = [record for record in run.records if record.error]
-    if failed:
+        lines.append(f"{cell.model} · {cell.task} · {cell.decoder} · length {cell.length}\n  {summary}")
+    if failed := [record for record in run.records if record.error]:
         lines.append(f"{len(failed)} failed; the first ({failed[0].problem}): {failed[0].error}")
     return "\n".join([*lines, f"{len(run.records)} records in {run.folder}"])
 
@@ -139,17 +116,14 @@ def grade(
     from unmask.tasks.task import configure
 
     graded = options.TaskOptions(**tasks)
-    graded.use_data()
-    (source,) = configure([spec], allow_code=graded.allow_code, sandbox=graded.sandbox)
+    (source,) = configure([spec], **graded.settings())
     with counting("graded") as progress:
         lines = io.StringIO(read_text(file, "the file", errors="replace"))
         report = grading.grade(source, lines, graded.metric, progress)
-    n = len(report.grades)
-    if json:
-        head = {"task": task.spec(source), "version": source.version, "metric": graded.metric, "n": n}
-        print_json(head | {"right": report.right, "accuracy": report.accuracy, "results": report.results()})
-        return
-    print(f"right {report.right} of {n}\naccuracy {report.accuracy:.2f} (n={n})")
+    n, accuracy = len(report.grades), report.accuracy
+    facts = {"task": task.spec(source), "version": source.version, "metric": graded.metric, "n": n}
+    facts |= {"right": report.right, "accuracy": accuracy, "results": report.results()}
+    print_answer(json, facts, f"right {report.right} of {n}\naccuracy {accuracy:.2f} (n={n})")
 
 
 HARNESS_COMMANDS = ("ls", "validate")  # commands of the harness that need no model
@@ -184,5 +158,5 @@ def lm_eval(
         return
     named = {"pretrained": model, **decoding, "scorer": scorer, "block": block, **placement}
     given = {name: value for name, value in named.items() if value is not None}
-    run = words[1:] if words[:1] == ["run"] else words
-    harness.main(["run", "--model", "unmask", "--model_args", jsons.dumps(given), *run])
+    rest = words[words[:1] == ["run"] :]
+    harness.main(["run", "--model", "unmask", "--model_args", jsons.dumps(given), *rest])

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unmask.cli import options
-from unmask.cli.boundary import print_json, read_text
+from unmask.cli.boundary import print_answer, print_json, read_text
+from unmask.cli.options import option
 from unmask.cli.progress import counting, watching
 from unmask.errors import UnmaskError
 
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from unmask.runs.scoring import Scored
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")
-PromptText = Annotated[
-    str | None, typer.Argument(metavar="PROMPT", help="The prompt; - reads it from standard input.", show_default=False)
-]
+BRIEF = ("prompt", "text", "score", "finish_reason", "error")  # printed for each of many prompts without --json
+PROMPT = "The prompt; - reads it from standard input."
+PromptText = Annotated[str | None, typer.Argument(metavar="PROMPT", help=PROMPT, show_default=False)]
 PROMPTS = """Answer each line of this file; the answers are JSON lines. A line in double quotes is a JSON string, in
 which \\n is a line break; a .jsonl file may also contain chat messages."""
 
@@ -38,12 +39,12 @@ def _answering(answer: str, text: str, *omit: str, **defaults: Any) -> Callable[
         prompt: PromptText = None,
         model: options.ModelName = options.MODEL,
         *,
-        prompts: Annotated[Path | None, options.path_option("--prompts", help=PROMPTS)] = None,
+        prompts: Annotated[Path | None, option(PROMPTS, metavar="FILE")] = None,
         decoding: options.DecodingFields,
         max_forward_passes: options.MaxForwardPasses = None,
         chat: options.Chat = False,
-        trace: Annotated[Path | None, options.path_option("--trace", help="Write a trace of the run here.")] = None,
-        watch: Annotated[bool, typer.Option("--watch", help="Show the texts on standard error as they fill.")] = False,
+        trace: Annotated[Path | None, option("Write a trace of the run here.", metavar="FILE")] = None,
+        watch: Annotated[bool, option("Show the texts on standard error as they fill.", "--watch")] = False,
         placement: options.PlacementFields,
         json: options.Json = False,
     ) -> None:
@@ -62,12 +63,9 @@ def _answering(answer: str, text: str, *omit: str, **defaults: Any) -> Callable[
             return
         with watched(loaded) if watch else watching("decoding") as see:
             output = call(trace=trace or False, watch=see)
-        if json:
-            print_json(output.json() | {"trace": trace and str(trace)})
-        else:
-            print(output.text)
+        print_answer(json, output.json() | {"trace": trace and str(trace)}, output.text)
 
-    command.__doc__ = text
+    command.__name__, command.__doc__ = answer, text
     return command
 
 
@@ -87,16 +85,11 @@ def _answer_all(call: Callable[..., list[Any]], json: bool) -> None:
     """Print a JSON object per prompt, in their order; a prompt that cannot be answered has its error there."""
     with counting("prompts") as progress:
         outcomes = call(errors="return", progress=progress)
-    failed = 0
     for number, outcome in enumerate(outcomes):
-        if isinstance(outcome, Exception):
-            facts = {"error": str(outcome)}
-            failed += 1
-        else:
-            facts = outcome.json()
-            facts = facts if json else {key: facts[key] for key in ("prompt", "text", "score", "finish_reason")}
-        print_json({"index": number, **facts})
-    if failed:
+        facts = {"error": str(outcome)} if isinstance(outcome, Exception) else outcome.json()
+        shown = facts if json else {key: facts[key] for key in BRIEF if key in facts}
+        print_json({"index": number, **shown})
+    if failed := sum(isinstance(outcome, Exception) for outcome in outcomes):
         raise UnmaskError(f"{failed} of {len(outcomes)} prompts were not answered: their lines have an error")
 
 
@@ -135,9 +128,9 @@ def score(
     texts: Annotated[list[str], typer.Argument(metavar="TEXT…", help="Texts that are scored after the prompt.")],
     model: options.ModelName = options.MODEL,
     scorer: options.ScorerName = options.SCORER,
-    length: Annotated[int | None, typer.Option(metavar="N", help="Pad each text with end-of-text to N tokens.")] = None,
+    length: Annotated[int | None, option("Pad each text with end-of-text to N tokens.", metavar="N")] = None,
     block: options.ScoreBlock = None,
-    seed: Annotated[int, typer.Option("--seed", "-s", metavar="N", help="Seed of the random masks of elbo.")] = 0,
+    seed: Annotated[int, option("Seed of the random masks of elbo.", "--seed", "-s", metavar="N")] = 0,
     chat: options.Chat = False,
     *,
     placement: options.PlacementFields,
@@ -161,10 +154,8 @@ def score(
     with counting("texts") as progress:
         scores = api.score(where.load(model), message, texts, progress=progress, **how)
     best = max(range(len(scores)), key=lambda number: scores[number].logp)
-    if json:
-        print_json({"best": best, "scores": [each.json() for each in scores]})
-    else:
-        print("\n".join(_score_line(each) for each in scores))
+    facts = {"best": best, "scores": [each.json() for each in scores]}
+    print_answer(json, facts, "\n".join(map(_score_line, scores)))
 
 
 def _score_line(scored: Scored) -> str:

@@ -1,22 +1,30 @@
-"""`unmask list`: what is registered, with its settings."""
+"""`unmask list` and `unmask env`: what is registered, with its settings, and facts about this installation."""
 
 import json as jsons
+import os
+import platform
 import re
 import shutil
 import sys
 import textwrap
-from importlib.metadata import entry_points
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from unmask.cli.boundary import print_json
+from unmask import environment
+from unmask.cli.boundary import print_answer
 from unmask.cli.options import Json
+from unmask.errors import UnmaskError
+from unmask.version import __version__
 
 Kind = Literal["decoders", "likelihoods", "models", "tasks", "scorers", "experiments"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COLUMN = 33  # column in which the meaning of a setting begins
+PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math-verify", "matplotlib", "ray")
 LISTS = Path(__file__).with_name("lists.json")  # written by `make docs`, so that a list is shown without loading torch
 
 
@@ -32,12 +40,8 @@ def list_(
       unmask list models --json
     """
     entries = listed(kind)
-    if json:
-        print_json(entries)
-        return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for entry in entries:
-        print(entry_lines(entry, width))
+    print_answer(json, entries, "\n".join(entry_lines(entry, width) for entry in entries))
 
 
 def listed(what: Kind) -> list[dict[str, Any]]:
@@ -100,3 +104,62 @@ def _wrapped(line: str, width: int) -> str:
     if width < 2 * COLUMN:
         line = re.sub(r"(?<=\S) {2,}", "  ", line)
     return textwrap.fill(line, max(width, 20), subsequent_indent=" " * indent, break_on_hyphens=False)
+
+
+def env(json: Json = False) -> None:
+    """Show versions, device, determinism, sandbox and data, to report what ran where.
+
+    \b
+    Examples:
+      unmask env
+      unmask env --json
+    """
+    facts = _facts()
+    print_answer(
+        json, facts, "\n".join(f"{name:<14} {'-' if value is None else value}" for name, value in facts.items())
+    )
+
+
+def _facts() -> dict[str, Any]:
+    import torch
+
+    from unmask.tasks import data
+
+    folder = os.environ.get(data.VARIABLE)
+    return {
+        "unmask": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **{name: _version(name) for name in PACKAGES},
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "deterministic": environment.deterministic(),
+        "sandbox": _sandbox(),
+        "data": folder,
+        "data_found": ", ".join(_tasks_with_data(Path(folder))) or None if folder else None,
+    }
+
+
+def _version(package: str) -> str | None:
+    with suppress(PackageNotFoundError):
+        return version(package)
+
+
+def _sandbox() -> str | None:
+    """Return what programs would run in; None if there is no sandbox."""
+    from unmask.tasks.sandbox.run import sandbox_method
+
+    with suppress(UnmaskError):
+        return sandbox_method()
+
+
+def _tasks_with_data(folder: Path) -> Iterator[str]:
+    """Yield the tasks whose files are all in the data folder."""
+    from unmask.tasks import data, task
+
+    for name in task:
+        members = [value.values() if isinstance(value, dict) else [value] for value in vars(task.find(name)).values()]
+        files = [each.local for values in members for each in values if isinstance(each, data.Dataset)]
+        if files and all((folder / file).is_file() for file in files):
+            yield name

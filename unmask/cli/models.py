@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from unmask.cli import options
-from unmask.cli.boundary import print_json, resumable
+from unmask.cli.boundary import print_answer, print_json, resumable
+from unmask.cli.options import option
 from unmask.cli.progress import heartbeat
 from unmask.errors import UnmaskError, check_at_least, check_between
 
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     from unmask.models.load import Inspection
 
 MOST_WORKERS = 1024
+FAMILY = "Family from `unmask list models`; without --out the new folder."
+TRAINING = "Folder for state, log, curves and the model; an unfinished training resumes."
+Size = Literal["nano", "tiny", "small", "1b", "8b", "full"]
+Dtype = Literal["bfloat16", "float16", "float32", "float64"]
 
 
 def inspect(
     name: Annotated[str, typer.Argument(metavar="ID|FOLDER", help="Hub id, or folder of a checkpoint.")],
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a hub id.")] = None,
+    revision: Annotated[str | None, option("Branch, tag or commit of a hub id.")] = None,
     json: options.Json = False,
 ) -> None:
     """Describe a checkpoint and the memory it needs; no weight is downloaded or read."""
@@ -31,28 +36,25 @@ def inspect(
     if not name:
         raise UnmaskError("the model's name is empty: give a hub id or a folder")
     inspection = inspect_checkpoint(name, revision)
-    if json:
-        print_json(dataclasses.asdict(inspection))
-        return
-    for key, value in _lines(inspection):
-        print(f"{key:<12}{value}")
+    text = "\n".join(f"{key:<12}{value}" for key, value in _lines(inspection))
+    print_answer(json, dataclasses.asdict(inspection), text)
 
 
 def _lines(inspection: Inspection) -> list[tuple[str, str]]:
     from unmask.models.devices import format_bytes
 
-    shape = inspection.shape
+    shape, exact = inspection.shape, ", ".join(inspection.caches["exact"])
+    caches = f"{exact}, on by default and bit-identical in float32"
+    if not exact:
+        caches = f"{', '.join(inspection.caches['approximate'])}, both approximate; none by default"
     heads = f"{shape.heads} heads" + (f" ({shape.kv_heads} for keys)" if shape.kv_heads != shape.heads else "")
     if shape.head is not None:
         heads += f" of width {shape.head}"
     mlp = f"MLP {shape.hidden}"
     if shape.experts is not None:
         mlp += f", {shape.experts.count} experts of {shape.experts.hidden}, {shape.experts.chosen} per position"
-    shards = f"{len(inspection.shards)}"
-    if inspection.stored:
-        shards += f", {format_bytes(inspection.stored)}"
-    if inspection.missing:
-        shards += f" ({len(inspection.missing)} missing)"
+    stored = f", {format_bytes(inspection.stored)}" if inspection.stored else ""
+    missing = f" ({len(inspection.missing)} missing)" if inspection.missing else ""
     weights, needed = (
         ", ".join(f"{format_bytes(sizes[dtype])} in {dtype}" for dtype in ("bfloat16", "float32"))
         for sizes in (inspection.bytes, inspection.needed)
@@ -62,7 +64,7 @@ def _lines(inspection: Inspection) -> list[tuple[str, str]]:
         ("family", inspection.family),
         ("shape", f"{shape.layers} layers of width {shape.width}, {heads}, {mlp}"),
         ("attention", "full" if shape.block is None else f"block-causal, blocks of {shape.block}"),
-        ("caches", _caches(inspection)),
+        ("caches", caches),
         ("vocabulary", f"{shape.vocab}"),
         ("context", f"{shape.context} positions; {inspection.length} written by default"),
         ("parameters", f"{inspection.parameters:,}"),
@@ -71,31 +73,17 @@ def _lines(inspection: Inspection) -> list[tuple[str, str]]:
         ("mask", f"{inspection.mask_id} {inspection.mask or ''}".strip()),
         ("ends", ", ".join(f"{number} {token}" for number, token in inspection.eos.items())),
         ("template", "yes" if inspection.template else "none: messages are joined as plain text"),
-        ("shards", shards),
+        ("shards", f"{len(inspection.shards)}{stored}{missing}"),
     ]
 
 
-def _caches(inspection: Inspection) -> str:
-    if inspection.caches["exact"]:
-        return f"{', '.join(inspection.caches['exact'])}, on by default and bit-identical in float32"
-    return f"{', '.join(inspection.caches['approximate'])}, both approximate; none by default"
-
-
 def random(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="FAMILY", help="Family from `unmask list models`; without --out the new folder."),
-    ],
-    out: Annotated[Path | None, options.path_option("--out", metavar="DIR", help="New folder.")] = None,
-    family: Annotated[str | None, typer.Option(help="Family, when the argument is the folder.")] = None,
-    size: Annotated[
-        Literal["nano", "tiny", "small", "1b", "8b", "full"],
-        typer.Option(help="Size of the network; full: the published size."),
-    ] = "nano",
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random weights.")] = 0,
-    dtype: Annotated[
-        Literal["bfloat16", "float16", "float32", "float64"], typer.Option(help="Type of the weights.")
-    ] = "bfloat16",
+    name: Annotated[str, typer.Argument(metavar="FAMILY", help=FAMILY)],
+    out: Annotated[Path | None, option("New folder.", metavar="DIR")] = None,
+    family: Annotated[str | None, option("Family, when the argument is the folder.")] = None,
+    size: Annotated[Size, option("Size of the network; full: the published size.")] = "nano",
+    seed: Annotated[int, option("Seed of the random weights.", metavar="N")] = 0,
+    dtype: Annotated[Dtype, option("Type of the weights.")] = "bfloat16",
     json: options.Json = False,
 ) -> None:
     """Write a checkpoint of random numbers in a family's published file format.
@@ -118,26 +106,19 @@ def random(
         raise UnmaskError(f"{name!r} is a family: name a new folder with --out, or ./{name} if that is the folder")
     folder = random_folder(target, kind, size, seed=seed, dtype=stored_dtype(dtype))
     inspection = inspect_checkpoint(folder)
-    if json:
-        print_json({"folder": str(folder), "parameters": inspection.parameters, "shards": inspection.shards})
-    else:
-        print(f"{folder}: {inspection.parameters:,} random parameters in {len(inspection.shards)} shards")
+    facts = {"folder": str(folder), "parameters": inspection.parameters, "shards": inspection.shards}
+    print_answer(
+        json, facts, f"{folder}: {inspection.parameters:,} random parameters in {len(inspection.shards)} shards"
+    )
 
 
 def train(
     name: Annotated[str, typer.Argument(help="Recipe: tiny, or nano, a small one for trying it out.")],
-    out: Annotated[
-        Path,
-        options.path_option(
-            "--out", metavar="DIR", help="Folder for state, log, curves and the model; an unfinished training resumes."
-        ),
-    ],
-    steps: Annotated[int | None, typer.Option(metavar="N", help="Stop after N further steps.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes that draw problems; default: all cores but two.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="Device; default: cuda if available.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the log as JSON lines.")] = False,
+    out: Annotated[Path, option(TRAINING, metavar="DIR")],
+    steps: Annotated[int | None, option("Stop after N further steps.", metavar="N")] = None,
+    workers: Annotated[int | None, option("Processes that draw problems; default: cores minus 2.", metavar="N")] = None,
+    device: Annotated[str | None, option("Device; default: cuda if available.", metavar="NAME")] = None,
+    json: Annotated[bool, option("Print the log as JSON lines.", "--json")] = False,
 ) -> None:
     """Train a model of the LLaDA family on the generated tasks.
 
@@ -164,13 +145,8 @@ def train(
         right = "".join(f"  {task} {100 * share:.1f}%" for task, share in entry.get("accuracy", {}).items())
         typer.echo(f"step {entry['step']}  loss {entry['loss']:.4f}  {entry['seconds']:.0f} s{right}", err=True)
 
-    def pulse() -> str:
-        return f"training, last logged step {last['step']}" if last else "training"
-
-    with resumable(lambda: f"the state is saved in {str(out)!r}"), heartbeat(pulse):
+    pulse = heartbeat(lambda: f"training, last logged step {last['step']}" if last else "training")
+    with resumable(lambda: f"the state is saved in {str(out)!r}"), pulse:
         folder = make(recipe(name), out, chosen, workers=workers, steps=steps, report=report)
-    model = str(folder) if folder else None
-    if json:
-        print_json({"model": model})
-    else:
-        print(model or f"{out}: not finished; run the same command again to resume")
+    text = str(folder) if folder else f"{out}: not finished; run the same command again to resume"
+    print_answer(json, {"model": folder and str(folder)}, text)

@@ -42,11 +42,13 @@ class TaskOptions:
     allow_code: bool = False  # run programs that a model wrote
     sandbox: Literal["namespaces", "rlimits"] | None = None  # isolation; weaker: rlimits (background processes survive)
 
-    def use_data(self) -> None:
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of tasks, after making the data folder known."""
         from unmask.tasks import data
 
         if self.data is not None:
             data.use(self.data)
+        return {"prompts": self.prompts, "allow_code": self.allow_code, "sandbox": self.sandbox}
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,8 @@ EngineFields = Annotated[dict[str, Any], (__name__, "EngineOptions")]
 TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "Decoder": str, "Path": Path}
 TYPES |= {"list[int]": list[int], "list[str]": list[str], "tuple[str, ...]": list[str]}
 LETTERS = {"decoder": "-d", "length": "-l", "model": "-m", "out": "-o", "problems": "-n", "seed": "-s", "task": "-t"}
-METAVARS = {"decoder": "SPEC", "task": "SPEC", "against": "SPEC", "serve": "SPEC", "model": "MODEL", "sweep": "AXIS"}
-METAVARS |= {"guidance": "SCALE", "cache": "KIND", "stop": "TEXT", "note": "TEXT", "memory": "GB", "api_key": "KEY"}
-METAVARS |= {"data": "DIR", "plots": "DIR", "compact": "DIR", "out": "PATH", "prompts": "FILE"}
+METAVARS = {"decoder": "SPEC", "task": "SPEC", "model": "MODEL", "guidance": "SCALE", "cache": "KIND", "stop": "TEXT"}
+METAVARS |= {"memory": "GB", "data": "DIR", "compact": "DIR", "out": "PATH", "prompts": "FILE"}
 DEFAULT_METAVARS = {str: "NAME", list[str]: "NAME", Path: "FILE"}  # N for numbers
 
 
@@ -130,47 +131,32 @@ def _parameter(name: str, text: FieldText, defaults: dict[str, Any]) -> inspect.
     repeated = typing.get_origin(hint) is list
     metavar = None if hint is bool or text.choices else METAVARS.get(name, DEFAULT_METAVARS.get(hint, "N"))
     flag = "--compile" if name == "compiled" else "--" + name.replace("_", "-")
-    option = typer.Option(
-        *([flag, LETTERS[name]] if name in LETTERS else [flag]),
-        metavar=metavar,
-        help=f"{text.comment[:1].upper()}{text.comment[1:]}{'; repeatable' if repeated else ''}.",
-        show_default=default if isinstance(default, Own) else True,
-    )
+    flags = [flag, LETTERS[name]] if name in LETTERS else [flag]
+    help = f"{text.comment[:1].upper()}{text.comment[1:]}{'; repeatable' if repeated else ''}."
+    shown = default if isinstance(default, Own) else True
     if repeated or default is None or isinstance(default, Own):
         hint, default = hint | None, None
-    annotation = Annotated[hint, option]
+    annotation = Annotated[hint, option(help, *flags, metavar=metavar, show_default=shown)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def repeatable(*flags: str, metavar: str, help: str) -> Any:
-    return typer.Option(*flags, metavar=metavar, help=help + "; repeatable.")
+def option(help: str, *flags: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(*flags, metavar=metavar, help=help, **more)
 
 
-def path_option(*flags: str, help: str, metavar: str = "FILE") -> Any:
-    return typer.Option(*flags, metavar=metavar, help=help)
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-ModelName = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A name from `unmask list models`.")]
-Seed = Annotated[int, typer.Option("--seed", "-s", metavar="N", help="Seed of all random numbers.")]
-Chat = Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template as a user message.")]
+MOST = f"{MAX_FORWARD_PASSES:,}"
+SCORE_BLOCK = "Tokens scored as a block; default: the block of a block-causal model, else all tokens."
+SCORER_HELP = "Scoring method: duel, elbo(n=128), path, or a likelihood."
+Json = Annotated[bool, option("Print one JSON object.", "--json")]
+ModelName = Annotated[str, option("A name from `unmask list models`.", "--model", "-m", metavar="MODEL")]
+Seed = Annotated[int, option("Seed of all random numbers.", "--seed", "-s", metavar="N")]
+Chat = Annotated[bool, option("Put the prompt into the model's chat template as a user message.", "--chat")]
 RunFolders = Annotated[list[str], typer.Argument(metavar="DIR…", help="Folders that `unmask eval` wrote.")]
 MaxForwardPasses = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", help="Largest number of forward passes per problem.", show_default=f"{MAX_FORWARD_PASSES:,}"
-    ),
+    int | None, option("Largest number of forward passes per problem.", metavar="N", show_default=MOST)
 ]
-ScorerName = Annotated[
-    str,
-    typer.Option("--scorer", "-w", metavar="SPEC", help="Scoring method: duel, elbo(n=128), path, or a likelihood."),
-]
-ScoreBlock = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", help="Tokens scored as a block; default: the block of a block-causal model, else all tokens."
-    ),
-]
+ScorerName = Annotated[str, option(SCORER_HELP, "--scorer", "-w", metavar="SPEC")]
+ScoreBlock = Annotated[int | None, option(SCORE_BLOCK, metavar="N")]
 
 
 @dataclass(frozen=True)
@@ -187,7 +173,11 @@ class CommandOptions:
 
     def load(self, path: Path) -> None:
         """Use the values of a file as defaults."""
-        values = {key.replace("_", "-"): value for key, value in _read_toml(path).items()}
+        text = read_text(path, "the configuration")
+        try:
+            values = {key.replace("_", "-"): value for key, value in tomllib.loads(text).items()}
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise UnmaskError(f"{str(path)!r} is not TOML: {error}") from None
         for key, value in values.items():
             if key not in self.known:
                 raise UnmaskError(f"unknown option {key!r} in {str(path)!r}: {nearest(key, self.known)}")
@@ -221,14 +211,6 @@ def _load(context, path):  # without annotations typer passes both
     return options
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
-    text = read_text(path, "the configuration")
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UnmaskError(f"{str(path)!r} is not TOML: {error}") from None
-
-
 def _toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
@@ -237,17 +219,8 @@ def _toml(value: Any) -> str:
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+CONFIG = "Read options from a TOML file; options on the command line take precedence."
 ConfigFile = Annotated[
-    CommandOptions,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        is_eager=True,
-        parser=Path,
-        callback=_load,
-        help="Read options from a TOML file; options on the command line take precedence.",
-    ),
+    CommandOptions, option(CONFIG, "--config", metavar="FILE", is_eager=True, parser=Path, callback=_load)
 ]
-DumpConfig = Annotated[
-    bool, typer.Option("--dump-config", help="Print the options as a file for --config, and do nothing else.")
-]
+DumpConfig = Annotated[bool, option("Print the options as a file for --config, and do nothing else.", "--dump-config")]

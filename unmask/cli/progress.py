@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -38,21 +38,24 @@ def heartbeat(report: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
+def _log_line(text: str) -> Iterator[Callable[[str], None]]:
+    """Print the latest text every half minute; the yielded function replaces it."""
+    latest = deque([text], maxlen=1)
+    with heartbeat(lambda: latest[0]):
+        yield latest.append
+
+
+@contextmanager
 def status_line(text: str) -> Iterator[Callable[[str], None]]:
     """Show what is being done; the yielded function replaces the text."""
+    if not sys.stderr.isatty():
+        with _log_line(text) as update:
+            yield update
+        return
     from rich.console import Console
 
-    line = text
-
-    def update(words: str) -> None:
-        nonlocal line
-        line = words
-        if status is not None:
-            status.update(words)
-
-    status = Console(stderr=True).status(text) if sys.stderr.isatty() else None
-    with status or heartbeat(lambda: line):
-        yield update
+    with Console(stderr=True).status(text) as status:
+        yield status.update
 
 
 @contextmanager
@@ -102,16 +105,10 @@ def board() -> Iterator[RecordCallback]:
 def _bar() -> Iterator[Callable[[int, int, str], object]]:
     """Yield a function that takes the number done, the total and a remark, which is cut in a narrow terminal."""
     if not sys.stderr.isatty():
-        line = "starting"
-
-        def note(done: int, total: int, text: str) -> None:
-            nonlocal line
-            line = f"{done} of {total}, {text}"
-
-        with heartbeat(lambda: line):
-            yield note
+        with _log_line("starting") as update:
+            yield lambda done, total, text: update(f"{done} of {total}, {text}")
         return
     from unmask.runs.progress import progress_bar
 
-    with progress_bar() as update:
-        yield update
+    with progress_bar() as show:
+        yield show

@@ -11,26 +11,22 @@ from typing import Annotated, Literal
 import typer
 
 from unmask.cli import options
-from unmask.cli.boundary import print_json
-from unmask.cli.options import path_option
+from unmask.cli.boundary import print_answer, print_json
+from unmask.cli.options import option
 from unmask.errors import UnmaskError
+
+Form = Literal["csv", "jsonl", "parquet"]
 
 
 def report(
     folders: options.RunFolders,
-    html: Annotated[Path | None, path_option("--html", help="Write everything into one page.")] = None,
-    markdown: Annotated[Path | None, path_option("--markdown", help="Write the tables as Markdown.")] = None,
-    latex: Annotated[Path | None, path_option("--latex", help="Write the tables as LaTeX, for booktabs.")] = None,
-    csv: Annotated[Path | None, path_option("--csv", help="Write every cell's figures, unrounded.")] = None,
-    plots: Annotated[
-        Path | None, path_option("--plots", metavar="DIR", help="Write the plots as SVG, PNG and PDF.")
-    ] = None,
-    against: Annotated[
-        str | None, typer.Option(metavar="SPEC", help="Compare with this decoder; default: low-confidence.")
-    ] = None,
-    timing: Annotated[
-        bool, typer.Option("--timing", help="Also show seconds and memory, which differ from run to run.")
-    ] = False,
+    html: Annotated[Path | None, option("Write everything into one page.", metavar="FILE")] = None,
+    markdown: Annotated[Path | None, option("Write the tables as Markdown.", metavar="FILE")] = None,
+    latex: Annotated[Path | None, option("Write the tables as LaTeX, for booktabs.", metavar="FILE")] = None,
+    csv: Annotated[Path | None, option("Write every cell's figures, unrounded.", metavar="FILE")] = None,
+    plots: Annotated[Path | None, option("Write the plots as SVG, PNG and PDF.", metavar="DIR")] = None,
+    against: Annotated[str | None, option("Baseline decoder; default: low-confidence.", metavar="SPEC")] = None,
+    timing: Annotated[bool, option("Also show seconds and memory, which differ from run to run.", "--timing")] = False,
     json: options.Json = False,
 ) -> None:
     """Show tables of runs, and write them as files, plots and pages.
@@ -46,9 +42,8 @@ def report(
     from unmask.report.run_report import read_runs, run_report
     from unmask.runs.files import check_writable
 
-    for path in (html, markdown, latex, csv):
-        if path is not None:
-            check_writable(path)
+    for path in filter(None, (html, markdown, latex, csv)):
+        check_writable(path)
     report = run_report(read_runs(folders), against, timing)
     page = partial(report.html, html)
     for path, text in ((html, page), (markdown, report.markdown), (latex, report.latex), (csv, report.csv)):
@@ -59,10 +54,7 @@ def report(
             raise UnmaskError("there is nothing to plot: a plot needs more than one decoder, length or number of draws")
         for name, image in report.images().items():
             keep(image, plots / name, folder=True)
-    if json:
-        print_json(report.json())
-    else:
-        formats.terminal(report.tables)
+    print_json(report.json()) if json else formats.terminal(report.tables)
     sys.stdout.flush()  # the file names come last if both streams are one terminal
     for path in filter(None, (html, markdown, latex, csv, plots)):
         print(f"unmask: wrote {path}", file=sys.stderr)
@@ -70,11 +62,8 @@ def report(
 
 def export(
     folders: options.RunFolders,
-    out: Annotated[Path | None, path_option("--out", "-o", help="Output file; default: standard output.")] = None,
-    form: Annotated[
-        Literal["csv", "jsonl", "parquet"] | None,
-        typer.Option("--format", help="File format; default: the file name's extension, else jsonl."),
-    ] = None,
+    out: Annotated[Path | None, option("Output file; default: standard output.", "--out", "-o", metavar="FILE")] = None,
+    form: Annotated[Form | None, option("Format; default: the file name's extension, else jsonl.", "--format")] = None,
     json: options.Json = False,
 ) -> None:
     """Write the records of runs as one flat table: CSV, JSON lines or Parquet.
@@ -106,10 +95,8 @@ def export(
 
 def tree(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace of a search, written by --trace.")],
-    beside: Annotated[
-        Path | None, typer.Option(metavar="TRACE", help="A different decoder's trace of the same prompt, to compare.")
-    ] = None,
-    out: Annotated[Path | None, path_option("--out", help="Draw it as .svg or .png.")] = None,
+    beside: Annotated[Path | None, option("A different decoder's trace of the same prompt.", metavar="TRACE")] = None,
+    out: Annotated[Path | None, option("Draw it as .svg or .png.", metavar="FILE")] = None,
     json: options.Json = False,
 ) -> None:
     """Show the tree of a search: every candidate with its score and parent, and whether it was kept.
@@ -139,10 +126,8 @@ def tree(
 
 def view(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE…", help="Traces of one prompt, written by --trace.")],
-    out: Annotated[
-        Path | None, path_option("--out", help="Page to write; default: beside the first trace, as .html.")
-    ] = None,
-    browse: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    out: Annotated[Path | None, option("Page; default: beside the first trace, as .html.", metavar="FILE")] = None,
+    browse: Annotated[bool, option("Open the page in a browser.", "--open")] = False,
     json: options.Json = False,
 ) -> None:
     """Make a page that plays traces: texts, order, confidence, the search and its cost, step by step.
@@ -169,4 +154,4 @@ def view(
     keep(page.encode(), path)
     if browse:
         webbrowser.open(path.resolve().as_uri())
-    print_json({"page": str(path), "bytes": len(page.encode())}) if json else print(path)
+    print_answer(json, {"page": str(path), "bytes": len(page.encode())}, str(path))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,15 +82,13 @@ def reproduce(
 
     given, where = ReproduceOptions(**chosen), Placement(**placement)
     experiments, setup = _experiments(names or [], given.all), given.setup()
-    graded, engine = options.TaskOptions(**tasks), options.EngineOptions(**work)
-    graded.use_data()
+    allowed, engine = options.TaskOptions(**tasks).settings(), options.EngineOptions(**work)
     if given.plan:
-        _show_plan(experiments, setup, where.chosen_device, graded.prompts, json)
+        _show_plan(experiments, setup, where.chosen_device, allowed["prompts"], json)
         return
-    allowed: dict[str, Any] = {"prompts": graded.prompts, "allow_code": graded.allow_code, "sandbox": graded.sandbox}
     with resumable(lambda: f"every complete record is saved in {str(given.out)!r}"), board() as watch:
         runner = Runner(engine.make(), where, engine.local, retry=engine.retry, watch=watch, **allowed)
-        results = [_run(each, setup, given.out / each.name, runner, given.compact, json) for each in experiments]
+        results = [_run(each, setup, runner, given, json) for each in experiments]
     if json:
         print_json({"experiments": results})
 
@@ -106,24 +101,24 @@ def _experiments(names: list[str], every: bool) -> list[Experiment]:
     return list(EXPERIMENTS.values()) if every else [find(name) for name in names]
 
 
-def _run(
-    experiment: Experiment, setup: Setup, out: Path, runner: Runner, compact: Path | None, quiet: bool
-) -> dict[str, Any]:
+def _run(experiment: Experiment, setup: Setup, runner: Runner, given: ReproduceOptions, quiet: bool) -> dict[str, Any]:
     from unmask.experiments import run as reproduction
-    from unmask.experiments.results import pack_folder
+    from unmask.experiments.results import packed
     from unmask.report import formats
+    from unmask.runs.store import write_lines
 
+    out = given.out / experiment.name
     results = reproduction.reproduce(experiment, setup, out, runner, command())
     findings = reproduction.noted(experiment.findings(results), results)
-    reproduction.write_results(out, experiment, results, findings)
-    if compact is not None:
-        pack_folder(out, compact / f"{experiment.name}.jsonl.gz")
+    written = reproduction.write_results(out, experiment, results, findings)
+    if given.compact is not None:
+        write_lines(given.compact / f"{experiment.name}.jsonl.gz", packed(results))
     if not quiet:
         print(f"{experiment.name} ({experiment.source}): {experiment.question}\n", flush=True)
         formats.terminal(findings.tables)
         print("\n".join([*map(str, findings.claims), *([findings.text] if findings.text else [])]))
         print(f"Written to {out}\n", flush=True)
-    return reproduction.as_json(experiment, results, findings, out)
+    return written
 
 
 def command() -> str:
@@ -144,27 +139,20 @@ def _show_plan(experiments: list[Experiment], setup: Setup, device: str, prompts
     from unmask.report import formats
     from unmask.report.tables import Table
 
-    cells = [cell for experiment in experiments for cell in plan(experiment, setup, device, prompts)]
+    plans = {experiment.name: plan(experiment, setup, device, prompts) for experiment in experiments}
+    cells = [cell for planned in plans.values() for cell in planned]
     total = totals(cells)
     if as_json:
         print_json({"device": device, "cells": list(map(asdict, cells)), **total})
         return
     cost = f"{total['forward_passes']:,} forward passes, about {duration(total['hours'])} of one {device} device"
     title, note = f"{len(cells)} cells, {cost}", "An upper bound: identical rows of a problem are computed once."
-    tables = [Table.of("timing", title, PLAN_HEAD, list(map(_planned, cells)), [note])]
-    if len(experiments) > 1:
-        head = ("experiment", "cells", "forward passes", "time")
-        tables.append(Table.of("timing", title, head, list(_by_experiment(cells))))
+    tables = [Table.of("timing", title, PLAN_HEAD, map(_planned, cells), [note])]
+    if len(plans) > 1:
+        sums = [(name, f"{len(planned):,}", totals(planned)) for name, planned in plans.items()]
+        body = [(*names, f"{each['forward_passes']:,}", duration(each["hours"])) for *names, each in sums]
+        tables.append(Table.of("timing", title, ("experiment", "cells", "forward passes", "time"), body))
     formats.terminal(tables)
-
-
-def _by_experiment(cells: list[PlannedCell]) -> Iterator[tuple[str, ...]]:
-    from unmask.experiments.run import duration, totals
-
-    for name, group in groupby(cells, attrgetter("experiment")):
-        every = list(group)
-        total = totals(every)
-        yield name, f"{len(every):,}", f"{total['forward_passes']:,}", duration(total["hours"])
 
 
 def _planned(cell: PlannedCell) -> tuple[str, ...]:

@@ -8,35 +8,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
-import typer
-
 from unmask.cli import options
-from unmask.cli.options import repeatable
+from unmask.cli.options import option
 from unmask.errors import UnmaskError
 
 KEY = "UNMASK_API_KEY"
+KEYS, MODELS = f"Key that clients must send; also {KEY}; repeatable.", "Model by name; default: tiny; repeatable."
 
 
 @options.expand("precision", "batch", "memory", "stop", "workers", "retry", length=options.Own("the model's own"))
 def serve(
-    model: Annotated[
-        list[str] | None, repeatable("--model", "-m", metavar="MODEL", help="Model by name; default: tiny")
-    ] = None,
+    model: Annotated[list[str] | None, option(MODELS, "--model", "-m", metavar="MODEL")] = None,
     *,
-    host: Annotated[str, typer.Option(metavar="NAME", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
-    api_key: Annotated[
-        list[str] | None, repeatable("--api-key", metavar="KEY", help=f"Key that clients must send; also {KEY}")
-    ] = None,
-    unlocked: Annotated[bool, typer.Option("--unlocked", help="Serve other machines without a key.")] = False,
+    host: Annotated[str, option("Address to listen on.", metavar="NAME")] = "127.0.0.1",
+    port: Annotated[int, option("Port; 0 takes a free one.", metavar="N", min=0, max=65535)] = 8000,
+    api_key: Annotated[list[str] | None, option(KEYS, metavar="KEY")] = None,
+    unlocked: Annotated[bool, option("Serve other machines without a key.", "--unlocked")] = False,
     limits: Annotated[dict[str, Any], ("unmask.serve.request", "RequestLimits")],
     decoding: options.DecodingFields,
     placement: options.PlacementFields,
-    replicas: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Copies of each model; default: one per GPU.")
-    ] = None,
+    replicas: Annotated[int | None, option("Copies of each model; default: one per GPU.", metavar="N", min=1)] = None,
     work: options.EngineFields,
-    log_prompts: Annotated[bool, typer.Option("--log-prompts", help="Log prompts and answers as well.")] = False,
+    log_prompts: Annotated[bool, option("Log prompts and answers as well.", "--log-prompts")] = False,
 ) -> None:
     """Serve models over HTTP by OpenAI's interface, many requests decoded together.
 
@@ -64,21 +57,14 @@ def serve(
     reachable = server.Address(host, port)
     reachable.check(keys, unlocked)
     reachable.bind().close()
-    with (
-        _cluster(names, replicas, chosen.address, where.chosen_device == "cuda") if not chosen.local else nullcontext()
-    ):
+    cluster = nullcontext()
+    if not chosen.local:
+        cluster = _cluster(names, replicas, chosen.address, where.chosen_device == "cuda")
+    with cluster:
         metrics = server.Metrics()
-        engines = server.make_engines(
-            names,
-            metrics,
-            limits=accepted,
-            decoding=decoding,
-            placement=where,
-            replicas=replicas,
-            on_ray=not chosen.local,
-            log_prompts=log_prompts,
-        )
-        server.run(engines, metrics, reachable, keys, _started)
+        how: dict[str, Any] = {"limits": accepted, "decoding": decoding, "placement": where, "replicas": replicas}
+        engines = server.make_engines(names, metrics, on_ray=not chosen.local, log_prompts=log_prompts, **how)
+        server.run(engines, metrics, reachable, keys, lambda url: print(f"unmask: serving at {url}", file=sys.stderr))
 
 
 @contextmanager
@@ -92,7 +78,3 @@ def _cluster(names: list[str], replicas: int | None, address: str | None, cuda: 
     with cluster_of(address, workers):
         count_workers(workers, cuda)  # refuses more than there is room for
         yield
-
-
-def _started(url: str) -> None:
-    print(f"unmask: serving at {url}", file=sys.stderr)

@@ -4,10 +4,10 @@ import sys
 import time
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
 
-from rich.cells import cell_len
+from rich.cells import chop_cells
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -103,38 +103,24 @@ class Board:
 
     def _wrapped(self, text: str) -> list[str]:
         """Wrap into at most LINES lines; the end is cut."""
-        lines, width = [""], self.width - 5
-        for sign in text:
-            if cell_len(lines[-1] + sign) > width:
-                if len(lines) == LINES:
-                    return [*lines[:-1], lines[-1][:-1] + "…"]
-                lines.append("")
-            lines[-1] += sign
-        return lines
+        lines = chop_cells(text, self.width - 5)
+        return lines if len(lines) <= LINES else [*lines[: LINES - 1], lines[LINES - 1][:-1] + "…"]
 
 
 @contextmanager
 def watched(model: Model) -> Iterator[Watch]:
     """Yield a watcher that shows frames on standard error: in place in a terminal, else a line per step."""
     console = Console(stderr=True)
-    board = Board(model, console.width, console.height)
-    if not console.is_terminal or console.is_dumb_terminal:
-
-        def log(numbers: list[int], frame: Frame) -> None:
-            del numbers
-            board.see(frame)
-            print(board.line(), file=sys.stderr)
-
-        yield log
-        return
-    with Live(board, console=console, auto_refresh=False) as live:
-        shown = 0.0
+    board, shown = Board(model, console.width, console.height), 0.0
+    in_place = console.is_terminal and not console.is_dumb_terminal
+    with Live(board, console=console, auto_refresh=False) if in_place else nullcontext() as live:
 
         def show(numbers: list[int], frame: Frame) -> None:
             nonlocal shown
-            del numbers
             board.see(frame)
-            if (now := time.monotonic()) - shown > PAUSE:
+            if live is None:
+                print(board.line(), file=sys.stderr)
+            elif (now := time.monotonic()) - shown > PAUSE:
                 live.refresh()
                 shown = now
 
