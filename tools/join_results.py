@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from unmask.experiments import EXPERIMENTS
-from unmask.experiments.methods import Part
 from unmask.experiments.results import Results, packed, read_packed
+from unmask.experiments.setup import Part
 from unmask.report.gather import grouped
 from unmask.runs.grid import meaning
 from unmask.runs.record import Record

@@ -1,7 +1,5 @@
 """docs/extend.md runs: a decoder, a model, a task and a likelihood of another package are used like ours."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

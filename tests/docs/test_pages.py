@@ -4,8 +4,6 @@ A block under `<!-- not run: reason -->` is left out. Of a shell block only the 
 a Countdown question must be right, so that every example shows a success.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path
@@ -80,12 +78,6 @@ def test_a_page_runs_as_it_stands(page: Path, tmp_path: Path, monkeypatch: pytes
             question = next((word for word in words if word.startswith("Numbers: ") and "\nTarget" in word), None)
             if words[0] == "generate" and question and "--stop" not in words:
                 assert is_right(question, printed), (words, printed)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_no_source_line_is_wider_than_a_screen(page: Path):
-    written = re.sub(r"<!-- results:.*?<!-- /results -->", "", page.read_text("utf-8"), flags=re.DOTALL)
-    assert page.name == "journal.md" or [line for line in written.splitlines() if len(line) > 120] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

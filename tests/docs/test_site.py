@@ -1,7 +1,5 @@
 """The site builds without a broken link, and the pictures show what the decoders do."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +13,6 @@ from tools.pictures import SCORE
 from unmask.core import decoder
 from unmask.decoders.search import BestFirstSearch
 from unmask.policies.likelihood import likelihood
-
-
-def test_the_readme_is_short():
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 100
 
 
 def test_the_pictures_score_texts_as_the_search_does():

@@ -1,7 +1,5 @@
 """Experiments that were run in pieces, joined: nothing is lost, nothing is mixed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path

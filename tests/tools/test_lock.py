@@ -1,7 +1,5 @@
 """The lock holds everything that development, CI and releases install, by hash."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

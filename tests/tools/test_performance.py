@@ -1,7 +1,5 @@
 """docs/performance.md shows the stored benchmarks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The results page and the marked tables of other pages are what the stored records say, to the byte."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -13,8 +11,8 @@ from tests.experiments.made_up import results, small
 from tools.results_page import PAGE, RECORDS, fill, main, marked_pages, pages, read_results, settings_run
 from unmask.errors import UnmaskError
 from unmask.experiments import EXPERIMENTS
-from unmask.experiments.methods import TEN
 from unmask.experiments.results import Results, packed
+from unmask.experiments.setup import TEN
 from unmask.runs.store import write_lines
 
 DOCS = Path(__file__).parents[2] / "docs"
