@@ -7,10 +7,15 @@ predicting them again. The answer is the text of highest score.
 
 A problem ends when no plausible second choice is left, when a text is predicted again with certainty, or when its
 forward passes are spent. Nothing is drawn at random: the seed does not matter.
+
+With a check, a problem ends when a text passes, however plausible its second choices were, and no forward passes are
+spent on scores: what the check says orders the texts, log p along their paths those of which it says the same. Second
+choices inside the part of a text that is wrong come first.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import log
@@ -20,13 +25,14 @@ import torch
 from torch import Tensor
 
 from unmask.core import Decoder, Frame, Rows, Schedule, decoder
-from unmask.core.rows import first_of_each
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Int, PerRow, Score
+from unmask.core.rows import Verdicts, first_of_each
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Int, PerRow, Score
 from unmask.decoders.adaptive import advance_by_row
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between
 from unmask.policies.draft import Draft, top
 from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
 
+WRONG, PARTLY = float(os.environ.get("WRONG", "2")), float(os.environ.get("PARTLY", "2"))
 HURRY = 1.25  # a step writes at least masks / passes_left ** HURRY: few at first, more when the budget runs out
 
 
@@ -64,11 +70,13 @@ class Hypotheses:
     second: AtTokens  # the second most likely token
     odds: AtFloat  # log p of the second choice minus that of the first; -inf where it is not to be taken
     prior: Score  # sum of the odds of the second choices that led to this row
+    verdicts: Verdicts  # what a check says of this row; of unchecked rows that they fail, and nothing about where
 
     @classmethod
     def blank(cls, rows: Rows, problem: PerRow, prior: Score) -> Hypotheses:
         odds = rows.canvas.logp.new_full(rows.slots.shape, -torch.inf)
-        return cls(rows, problem, torch.zeros_like(rows.slots), odds, prior)
+        unchecked = replace(rows, judge=None).check()
+        return cls(rows, problem, torch.zeros_like(rows.slots), odds, prior, unchecked)
 
     @property
     def step(self) -> Int[Tensor, "row at"]:
@@ -86,9 +94,9 @@ class Hypotheses:
 
     def joined(self, more: Hypotheses) -> Hypotheses:
         names = ("problem", "second", "odds", "prior")
-        return Hypotheses(
-            self.rows.joined(more.rows), *(torch.cat([getattr(self, n), getattr(more, n)]) for n in names)
-        )
+        tensors = [torch.cat([getattr(self, name), getattr(more, name)]) for name in names]
+        verdicts = Verdicts(*map(torch.cat, zip(self.verdicts, more.verdicts, strict=True)))
+        return Hypotheses(self.rows.joined(more.rows), *tensors, verdicts)
 
     def deviate(self, text: PerRow, slot: PerRow) -> tuple[Hypotheses, Hypotheses]:
         """Return the rows without these second choices, and new rows that begin with them."""
@@ -129,7 +137,7 @@ class BestFirstSearch(Decoder):
         found = blank = Hypotheses.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
         for found in self._write(blank, budget.left, budget):
             yield found.rows.frame(found.last)
-        found, searched = self._score_first(found, budget), problem
+        found, searched = self._evaluate_first(found, budget), problem
         while len(chosen := self._choose(found, budget)) and not budget.late:
             ended, searched = self._ended(found, chosen, searched)
             found, started = found.deviate(*chosen.unbind(1))
@@ -140,13 +148,13 @@ class BestFirstSearch(Decoder):
                 if budget.late:
                     break
             if not budget.late:
-                found = found.joined(self._score(fresh, budget))
+                found = found.joined(self._evaluate(fresh, budget))
         best = self._best(found)
         yield replace(found.rows.keep(best).frame(found.last), parent=best)
 
     def _best(self, found: Hypotheses) -> Int[Tensor, " best"]:
         """Return the final rows of every problem: the best distinct texts."""
-        return found.rows.best(self.width, found.rows.distinct()[1])
+        return found.rows.best(self.width, found.rows.distinct()[1], found.verdicts.score)
 
     def _ended(
         self, found: Hypotheses, chosen: Int[Tensor, "some two"], before: Int[Tensor, " before"]
@@ -199,8 +207,10 @@ class BestFirstSearch(Decoder):
     def _choose(self, found: Hypotheses, budget: Budget) -> Int[Tensor, "some two"]:
         """Return the likeliest deviations of every problem, each a row and a slot, as far as its budget goes."""
         value, cost = found.prior[:, None] + found.odds, self._cost(found)
-        left = budget.left.masked_fill(self._certain(found, len(budget.left)), 0)[found.problem]
-        row, slot = ((value >= log(self.plausible)) & (cost <= left[:, None])).nonzero().unbind(1)
+        left = budget.left[found.problem]
+        likely = value > -torch.inf if found.rows.judge else value >= log(self.plausible)
+        row, slot = (likely & (cost <= left[:, None])).nonzero().unbind(1)
+        value = value + WRONG * found.verdicts.wrong + PARTLY * found.verdicts.score[:, None]
         ranked = value[row, slot].sort(descending=True, stable=True).indices
         chosen = first_of_each(found.problem[row], ranked, self.width)  # ordered by problem, best first
         row, slot = row[chosen], slot[chosen]
@@ -209,12 +219,6 @@ class BestFirstSearch(Decoder):
         of_problem = total - total[start] + cost[row, slot][start]
         affordable = of_problem <= left[row]
         return torch.stack([row[affordable], slot[affordable]], dim=1)
-
-    def _certain(self, found: Hypotheses, problems: int) -> Bool[Tensor, " problem"]:
-        """Return True for problems with a text that is predicted again with probability `sure` or more."""
-        best = found.rows.score.new_full((problems,), -torch.inf)
-        best = best.scatter_reduce(0, found.problem, found.rows.score, "amax")
-        return best.exp() >= self.sure
 
     def _cost(self, found: Hypotheses) -> Int[Tensor, "row at"]:
         """Estimate the forward passes of each deviation: the steps its text took from there on, and its score."""
@@ -225,25 +229,31 @@ class BestFirstSearch(Decoder):
         count = torch.zeros_like(budget.left).index_add(0, fresh.problem, torch.ones_like(fresh.problem))
         return (budget.left // count.clamp(min=1))[fresh.problem] - self._scoring(fresh)
 
-    def _score_first(self, found: Hypotheses, budget: Budget) -> Hypotheses:
-        """Score the first text where the budget allows a second one; elsewhere it is the answer as it is."""
-        passes, score = self._scoring(found), found.rows.score
-        searched = budget.left > 2 * passes
+    def _evaluate_first(self, found: Hypotheses, budget: Budget) -> Hypotheses:
+        """Evaluate the first text where the budget allows a second one; elsewhere it is the answer as it is."""
+        if found.rows.judge:
+            return self._evaluate(found, budget)
+        searched = budget.left > 2 * self._scoring(found)
         budget.stop((~searched).nonzero()[:, 0])
-        some = searched.nonzero()[:, 0]
+        some, score = searched.nonzero()[:, 0], found.rows.score
         if len(some) and not budget.late:
-            budget.spend(some, passes)
-            score = score.index_copy(0, some, predict_slots(found.rows.keep(some), self.likelihood).sum(1))
+            part = replace(found, rows=found.rows.keep(some), problem=found.problem[some])
+            score = score.index_copy(0, some, self._evaluate(part, budget).rows.score)
         return replace(found, rows=found.rows.leave().with_scores(score[:, None]))
 
-    def _score(self, texts: Hypotheses, budget: Budget) -> Hypotheses:
-        budget.spend(texts.problem, self._scoring(texts))
-        score = predict_slots(texts.rows, self.likelihood).sum(1, keepdim=True)
-        return replace(texts, rows=texts.rows.leave().with_scores(score))
+    def _evaluate(self, texts: Hypotheses, budget: Budget) -> Hypotheses:
+        """Check texts, or score them where there is no check. One that passes or is certain ends its problem."""
+        verdicts, score = texts.rows.check(), texts.rows.score
+        if not texts.rows.judge:
+            budget.spend(texts.problem, self._scoring(texts))
+            score = predict_slots(texts.rows, self.likelihood).sum(1)
+        passed = verdicts.passed if texts.rows.judge else score.exp() >= self.sure
+        budget.stop(texts.problem[passed])
+        return replace(texts, rows=texts.rows.leave().with_scores(score[:, None]), verdicts=verdicts)
 
     def _scoring(self, texts: Hypotheses) -> int:
-        """Return the forward passes that the score of one text takes."""
-        return self.likelihood.forward_passes(slice(0, texts.rows.length))
+        """Return the forward passes that the score of one text takes; a check takes none."""
+        return 0 if texts.rows.judge else self.likelihood.forward_passes(slice(0, texts.rows.length))
 
     def _sizes(self, length: int) -> tuple[int, int]:
         """Return budget and block for `length` masks. The default block leaves every block a forward pass."""
