@@ -15,15 +15,18 @@ the last line confirms, so a wrong start shows only later, as in Countdown.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, isqrt
 from random import Random
 from typing import ClassVar, NamedTuple
 
+from unmask.tasks.checkers import Checker
 from unmask.tasks.generated.base import LONGEST, Generated, Sketch, between, choose
-from unmask.tasks.task import Problem, task
+from unmask.tasks.generated.exercises import ExerciseCheck, is_known
+from unmask.tasks.task import Problem, question_in, task
+from unmask.tasks.worked import Worked
 
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 _FRACTION = re.compile(r"[-+]?[0-9]{1,15}(?:/[0-9]{1,15})?")
@@ -50,6 +53,10 @@ class MiniMath(Generated):
 
     def fault(self, problem: Problem, answer: str) -> str:
         return "" if answer == normal(problem.data["result"]) else "a different answer"
+
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker:
+        question = question_in(messages)
+        return ExerciseCheck(question, self.read) if is_known(question) else Worked(self.read, modulo=True)
 
 
 def normal(text: str) -> str:
