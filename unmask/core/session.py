@@ -114,7 +114,7 @@ def decode(
     adapt: Adapter | None = None,
     watch: Watch | None = None,
     listen: bool = False,
-    judge: Callable[[list[int]], Judge] | None = None,
+    judge: Callable[[list[int]], Judge | None] | None = None,
 ) -> list[Decoded]:
     """Return the final rows of every problem, in the canvas's order. With `listen`, frames hold their model calls.
 

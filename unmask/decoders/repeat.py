@@ -42,7 +42,8 @@ class Repeated(Decoder):
 
         With a check, samples come in waves, each as many as there were before, until a text of the problem passes.
         """
-        done, places, drawn = rows.keep(rows.group[:0]).frame(0), rows.group[:0], 0
+        done = shown = rows.keep(rows.group[:0]).frame(0)  # the best rows of earlier waves, and the last frame
+        places, drawn = rows.group[:0], 0  # the rows of the last frame that the best rows are
         while drawn < self.n and len(rows):
             which = range(drawn, min(self.n, 2 * drawn or 1) if rows.judge else self.n)
             samples, last, drawn = rows.samples(self.n, which), None, which.stop
@@ -70,8 +71,8 @@ class Repeated(Decoder):
             parent = torch.searchsorted(last.group, frame.group)
         else:
             parent = torch.arange(len(frame.canvas), device=places.device) if frame.parent is None else frame.parent
-        both = frame.joined(done)
-        return replace(both, group=both.group // self.n, branch=frame.branch, parent=torch.cat([parent, places]))
+        both, group = frame.joined(done), torch.cat([frame.group, done.group]) // self.n
+        return replace(both, group=group, branch=frame.branch, parent=torch.cat([parent, places]))
 
     def _final(self, shown: Frame, done: Frame, places: PerRow) -> Iterator[Frame]:
         """Yield the best row of every sample, by problem, then by sample or by score, unless that was shown already."""

@@ -94,9 +94,9 @@ class Hypotheses:
 
     def joined(self, more: Hypotheses) -> Hypotheses:
         names = ("problem", "second", "odds", "prior")
-        tensors = [torch.cat([getattr(self, name), getattr(more, name)]) for name in names]
+        tensors = {name: torch.cat([getattr(self, name), getattr(more, name)]) for name in names}
         verdicts = Verdicts(*map(torch.cat, zip(self.verdicts, more.verdicts, strict=True)))
-        return Hypotheses(self.rows.joined(more.rows), *tensors, verdicts)
+        return Hypotheses(self.rows.joined(more.rows), **tensors, verdicts=verdicts)
 
     def deviate(self, text: PerRow, slot: PerRow) -> tuple[Hypotheses, Hypotheses]:
         """Return the rows without these second choices, and new rows that begin with them."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeAlias
@@ -49,7 +50,7 @@ class Forked:
 
     def __init__(self, function: Callable[[str], Any]):
         self.function = function
-        self._process: multiprocessing.process.BaseProcess | None = None
+        self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
 
     def ask(self, value: Any) -> Any:
@@ -73,8 +74,8 @@ class Forked:
         self.stop()
         context = multiprocessing.get_context("fork")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_answer, args=(self.function, theirs), daemon=True)
-        self._process.start()
+        process = self._process = context.Process(target=_answer, args=(self.function, theirs), daemon=True)
+        process.start()
         theirs.close()
 
     def stop(self) -> None:
@@ -143,7 +144,7 @@ def _function_pool(function: Callable[[str], Any]) -> Pool:
 
 
 def read_checks(given: Any) -> tuple[Check, ...]:
-    """Read the value of an option `check`: one or several specs or functions. Specs are read once to refuse bad ones."""
+    """Read the value of an option `check`: one or several specs or functions. Refuse bad ones."""
     checks = () if given is None else (given,) if isinstance(given, str) or callable(given) else tuple(given)
     for check in checks:
         if isinstance(check, str) and check != VISIBLE:
@@ -167,10 +168,16 @@ class BatchJudge:
         checks: Sequence[Check],
         task: str | None,
         messages: Sequence[Sequence[Mapping[str, str]]],
-        starts: Sequence[int],
+        starts: Sequence[int] | None,
         text_of: Callable[[int, Sequence[int]], str],
     ):
-        """`starts` are the positions at which answers begin; `text_of` returns the answer of a problem's ids."""
+        """Remember what belongs to the problems of a batch.
+
+        `starts` are the positions at which answers begin, if answers are all that is written; `text_of` returns the
+        text of a problem's ids.
+        """
+        if VISIBLE in checks and task is None:
+            raise UnmaskError("the check 'visible' is read from the prompts of a task: use it with eval")
         self.model, self.starts, self.text_of = model, starts, text_of
         self._functions = [check for check in checks if not isinstance(check, str)]
         specs = [check for check in checks if isinstance(check, str) and check != VISIBLE]
@@ -205,9 +212,9 @@ class BatchJudge:
 
     def _positions(self, verdict: Verdict, problem: int, ids: Sequence[int]) -> range:
         """Return the positions of the tokens whose text the verdict calls wrong."""
-        start, answer = self.starts[problem], ids[self.starts[problem] :]
-        if verdict.span is None:
+        if verdict.span is None or self.starts is None:
             return range(0)
+        start, answer = self.starts[problem], ids[self.starts[problem] :]
 
         def size(count: int) -> int:
             return len(self.model.text.decode(list(answer[:count])))

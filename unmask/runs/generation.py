@@ -19,6 +19,7 @@ from unmask.models import Model
 from unmask.policies.choice import choose
 from unmask.policies.likelihood import blind_likelihood
 from unmask.runs import text as texts
+from unmask.runs.checking import BatchJudge
 from unmask.runs.progress import Progress, reporting
 from unmask.runs.record import COUNTS
 from unmask.runs.settings import Decoding, check_cost, check_integer
@@ -38,6 +39,7 @@ class Hypothesis:
     text: str
     score: float  # a search's total, or the sum of log p along a single path
     ids: tuple[int, ...]  # the whole row, prompt included
+    verdict: float | None = None  # what the check says of the text: 1 passes, 0 fails; None without a check
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,11 @@ class Output:
         return self.settings["seed"]
 
     @property
+    def verdict(self) -> float | None:
+        """What the check says of the chosen text: 1 passes, 0 fails; None without a check."""
+        return self.hypotheses[self.chosen].verdict
+
+    @property
     def distinct(self) -> int:
         """The number of different texts among the hypotheses; beams of a search may have become equal."""
         return len({row.text for row in self.hypotheses})
@@ -77,7 +84,8 @@ class Output:
         return {
             "text": self.text,
             "score": self.score,
-            "hypotheses": [{"text": row.text, "score": row.score} for row in self.hypotheses],
+            "verdict": self.verdict,
+            "hypotheses": [{"text": row.text, "score": row.score, "verdict": row.verdict} for row in self.hypotheses],
             "chosen": self.chosen,
             "distinct": self.distinct,
             "finish_reason": self.finish_reason,
@@ -115,6 +123,7 @@ class Generation:
     decoding: Decoding
     infill: bool = False
     key: Key = str  # texts with equal keys vote together
+    task: str | None = None  # spec of the task that the prompts belong to, whose visible check may be asked for
     # Wraps the denoiser under the meter, as a server does that shares forward passes; `decoding.adapter` wraps it over.
     under_meter: DenoiserWrapper | None = None
 
@@ -161,7 +170,21 @@ class Generation:
         """Return a session whose frames can be watched; all prompts need the same number of masks."""
         seed = self.decoding.seed if seed is None else seed
         adapt = self.decoding.adapter(self.model)
-        return Session(self.decoding.decoder, self.denoiser(), self.canvas(prompts), seed, adapt, listen)
+        canvas, judge = self.canvas(prompts), self._judge(prompts)
+        return Session(self.decoding.decoder, self.denoiser(), canvas, seed, adapt, listen, judge)
+
+    def _judge(self, prompts: Sequence[EncodedPrompt]) -> BatchJudge | None:
+        """Return what checks the texts of these prompts, if there is a check."""
+        decoding, text_of = self.decoding, texts.filled_text if self.infill else texts.answer_text
+        if not decoding.check:
+            return None
+        starts = None if self.infill else [len(prompt.ids) for prompt in prompts]
+
+        def text(number: int, ids: Sequence[int]) -> str:
+            return text_of(self.model, prompts[number], ids, decoding.stop)
+
+        messages = [prompt.messages for prompt in prompts]
+        return BatchJudge(self.model, decoding.check, self.task, messages, starts, text)
 
     def outputs(
         self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None
@@ -185,6 +208,7 @@ class Generation:
             adapt=self.decoding.adapter(self.model),
             watch=see if traced or watch else None,
             listen=traced,
+            judge=lambda numbers: self._judge([prompts[number] for number in numbers]),
         )
         return [
             self.output(prompt, result, recorders[i] if traced else None)
@@ -249,11 +273,17 @@ class Generation:
         """Cut the texts of the final rows and choose one of them."""
         text_of = texts.filled_text if self.infill else texts.answer_text
         pad = int(decoded.canvas.pad[0])
+        verdicts = decoded.verdicts or [None] * len(decoded.score)
         rows = [
-            Hypothesis(text_of(self.model, prompt, ids, self.decoding.stop), score, tuple(ids))
-            for ids, score in zip(decoded.canvas.tokens[:, pad:].tolist(), decoded.score, strict=True)
+            Hypothesis(text_of(self.model, prompt, ids, self.decoding.stop), score, tuple(ids), verdict)
+            for ids, score, verdict in zip(
+                decoded.canvas.tokens[:, pad:].tolist(), decoded.score, verdicts, strict=True
+            )
         ]
-        chosen = choose(self.decoding.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
+        best_verdict = max(decoded.verdicts) if decoded.verdicts else None
+        able = [number for number, row in enumerate(rows) if row.verdict == best_verdict]
+        keys, scores = [self.key(rows[number].text) for number in able], [rows[number].score for number in able]
+        chosen = able[choose(self.decoding.decoder.choice, scores, keys)]
         best = rows[chosen]
         finish = texts.finish_reason(self.model, prompt, best.ids, self.decoding.stop)
         settings = self.settings(prompt)

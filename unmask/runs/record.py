@@ -52,6 +52,7 @@ class Counts:
     forward_passes: int = 0  # forward passes that the decoder asked for: the paper's NFE divided by L
     computed: int = 0  # forward passes that were computed: identical rows of one problem are computed once
     positions: int = 0  # positions of the computed rows, without padding
+    checks: int = 0  # texts that were checked
 
 
 COUNTS = tuple(each.name for each in fields(Counts))
@@ -63,6 +64,7 @@ class Measured:
 
     calls: int = 0  # calls of the network, shared by the batch
     seconds: float = 0.0  # this problem's share of its batch's decoding
+    check_seconds: float = 0.0  # seconds that its checks took, in processes that run at the same time
     memory: int = 0  # most bytes in use on the device while its batch ran; 0 where that is not known
     time: str = ""  # when it was decoded, by the wall clock, in UTC
     worker: str = ""  # the process that decoded it, as host:pid
@@ -88,6 +90,7 @@ class Record:
     right: bool | None = None  # null if nothing was graded
     score: float | None = None  # 1 or 0, or a share where the task counts parts
     likelihood: float | None = None  # the decoder's score of the chosen hypothesis; null if it is not finite
+    verdict: float | None = None  # what the check said of the text, from 0 to 1; null without a check
     cost: Counts = field(default_factory=Counts)
     error: str | None = None  # a sentence if the problem could not be decoded or graded
     measured: Measured = field(default_factory=Measured)
@@ -134,8 +137,10 @@ def checksum(values: dict[str, Any]) -> str:
     return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
-_LEAST = {"length": 1, "score": 0, "sample": 0} | dict.fromkeys((*COUNTS, "calls", "seconds", "memory", "batch"), 0)
-_MOST = {"score": 1}
+_LEAST = {"length": 1, "score": 0, "verdict": 0, "sample": 0} | dict.fromkeys(
+    (*COUNTS, "calls", "seconds", "check_seconds", "memory", "batch"), 0
+)
+_MOST = {"score": 1, "verdict": 1}
 
 
 @cache

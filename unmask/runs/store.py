@@ -175,8 +175,9 @@ def _begun(path: Path) -> bool:
 
 LONG = 48  # characters above which an answer is replaced by its hash
 _NAME = ("model", "task", "task_version", "decoder", "length", "seed", "sample")
-_PLAIN = ("answer", "key", "right", "score", "error")
+_PLAIN = ("answer", "key", "right", "score", "verdict", "error")
 _MEASURED = ("calls", "seconds", "memory", "batch")
+_UNCHECKED = {"verdict": {"all": None}, "checks": {"all": 0}}  # columns that a run without a check does not have
 
 
 def pack(run: Run) -> Iterator[dict[str, Any]]:
@@ -201,7 +202,9 @@ def _packed(cell: list[Any], records: list[Record], ids: dict[str, list[str]]) -
     columns |= {name: [getattr(record.cost, name) for record in records] for name in COUNTS}
     columns |= {name: [getattr(record.measured, name) for record in records] for name in _MEASURED}
     which = None if problems == known else [place[problem] for problem in problems]
-    return {"cell": cell, "problems": which, **{name: _alike(values) for name, values in columns.items()}}
+    packed = {name: _alike(values) for name, values in columns.items()}
+    packed = {name: column for name, column in packed.items() if name not in _UNCHECKED or column != _UNCHECKED[name]}
+    return {"cell": cell, "problems": which, **packed}
 
 
 def unpack(packed: Iterable[dict[str, Any]], name: str) -> Run:
@@ -219,6 +222,7 @@ def _unpacked(line: dict[str, Any], ids: dict[str, list[str]]) -> Iterator[Recor
     cell = dict(zip(_NAME, line["cell"], strict=True))
     known = ids[cell["task"]]
     problems = known if line["problems"] is None else [known[number] for number in line["problems"]]
+    line = _UNCHECKED | line
     columns = {name: _spread(line[name], len(problems)) for name in (*_PLAIN, *COUNTS, *_MEASURED)}
     for number, problem in enumerate(problems):
         at = {name: values[number] for name, values in columns.items()}
