@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import torch
 
@@ -28,6 +28,7 @@ from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 Key = Callable[[str], str]
 DenoiserWrapper = Callable[[Denoiser], Denoiser]
 Errors = Literal["raise", "return"]
+BATCH = 16  # prompts decoded together by default
 log = logging.getLogger("unmask")
 
 
@@ -275,10 +276,19 @@ def warn_once(sentence: str) -> None:
     log.warning(sentence)
 
 
+class BatchOptions(TypedDict, total=False):
+    """The keyword arguments of `in_batches` that a user may give."""
+
+    batch: int
+    watch: Watch | None
+    errors: Errors
+    progress: Progress
+
+
 def in_batches(
     generation: Generation,
     prompts: Sequence[EncodedPrompt | UnmaskError],
-    batch: int,
+    batch: int = BATCH,
     *,
     traced: bool = False,
     watch: Watch | None = None,
