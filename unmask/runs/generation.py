@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import html
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
 from typing import Any, Literal, TypedDict, get_args
 
 import torch
@@ -29,7 +27,6 @@ Key = Callable[[str], str]
 DenoiserWrapper = Callable[[Denoiser], Denoiser]
 Errors = Literal["raise", "return"]
 BATCH = 16  # prompts decoded together by default
-log = logging.getLogger("unmask")
 
 
 @dataclass(frozen=True)
@@ -122,7 +119,7 @@ class Generation:
     def __post_init__(self) -> None:
         self.decoding.denoiser(self.model)  # a cache that the model does not allow is refused before any work
         if self.model.denoiser.block_size and (name := blind_likelihood(self.decoding.decoder)):
-            warn_once(
+            texts.warn_once(
                 f"{self.model.name} is block-causal and sees no future: the likelihood {name} is future-masked there, "
                 "and says little of a candidate; choose likelihood=interleaved, or the decoder search"
             )
@@ -268,12 +265,6 @@ class Generation:
         rows = [row.text for row in output.hypotheses]
         end = {"chosen": output.chosen, "texts": rows, "words": words, "cost": cost, "measured": measured}
         return Trace(self.trace_header(prompt), recorder.steps, end)
-
-
-@cache
-def warn_once(sentence: str) -> None:
-    """Log a warning the first time that it is given."""
-    log.warning(sentence)
 
 
 class BatchOptions(TypedDict, total=False):
