@@ -37,8 +37,9 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
         raise error
 
     monkeypatch.setattr(files, "write_all", fail)
-    with pytest.raises(type(error)):
+    with pytest.raises(type(error)) as raised:
         write_whole(path, "new")
+    assert raised.value is error
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
