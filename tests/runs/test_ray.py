@@ -108,26 +108,15 @@ def words(model: str, out: Path, *more: str, limit: int = 9) -> list[str]:
 
 
 @pytest.mark.slow
-def test_two_workers_give_the_records_of_one_process(model: str, tmp_path: Path):
-    code, _, err = finished(*words(model, tmp_path / "ray", "--batch", "1", limit=40))
+@pytest.mark.parametrize(("embedded", "limit"), [(False, 40), (True, 8)])
+def test_two_workers_give_the_records_of_one_process(model: str, tmp_path: Path, embedded: bool, limit: int):
+    model = "tiny" if embedded else model
+    code, _, err = finished(*words(model, tmp_path / "ray", "--batch", "1", limit=limit))
     assert code == 0, err
     run = read_run(tmp_path / "ray")
-    assert lasting(run) == lasting(run_here(small_grid(model, limit=40), tmp_path / "local"))
+    assert lasting(run) == lasting(run_here(small_grid(model, limit=limit), tmp_path / "local", 7))
     assert len({record.measured.worker for record in run.records}) == 2
     assert run.head["spec"] == read_run(tmp_path / "local").head["spec"]
-
-
-@pytest.mark.slow
-def test_the_embedded_model_gives_the_same_records_under_two_workers(tmp_path: Path):
-    options = {"tasks": ["countdown"], "decoders": ["low-confidence(steps=6)", "ots(beams=2, steps=4)"]}
-    here = run_here(small_grid("tiny", **options, lengths=[12], limit=8), tmp_path / "local", 7)
-    decoders = [word for spec in options["decoders"] for word in ("--decoder", spec)]
-    code, _, err = finished(
-        *("--model", "tiny", "--task", "countdown", *decoders, "--length", "12", "--limit", "8", "--device", "cpu"),
-        *("--engine", "ray", "--workers", "2", "--batch", "1", "--out", str(tmp_path / "ray")),
-    )
-    assert code == 0, err
-    assert lasting(read_run(tmp_path / "ray")) == lasting(here)
 
 
 @pytest.mark.slow

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import html
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import torch
 
@@ -29,7 +27,7 @@ from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 Key = Callable[[str], str]
 DenoiserWrapper = Callable[[Denoiser], Denoiser]
 Errors = Literal["raise", "return"]
-log = logging.getLogger("unmask")
+BATCH = 16  # prompts decoded together by default
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ class Generation:
     def __post_init__(self) -> None:
         self.decoding.denoiser(self.model)  # a cache that the model does not allow is refused before any work
         if self.model.denoiser.block_size and (name := blind_likelihood(self.decoding.decoder)):
-            warn_once(
+            texts.warn_once(
                 f"{self.model.name} is block-causal and sees no future: the likelihood {name} is future-masked there, "
                 "and says little of a candidate; choose likelihood=interleaved, or the decoder search"
             )
@@ -299,16 +297,19 @@ class Generation:
         return Trace(self.trace_header(prompt), recorder.steps, end)
 
 
-@cache
-def warn_once(sentence: str) -> None:
-    """Log a warning the first time that it is given."""
-    log.warning(sentence)
+class BatchOptions(TypedDict, total=False):
+    """The keyword arguments of `in_batches` that a user may give."""
+
+    batch: int
+    watch: Watch | None
+    errors: Errors
+    progress: Progress
 
 
 def in_batches(
     generation: Generation,
     prompts: Sequence[EncodedPrompt | UnmaskError],
-    batch: int,
+    batch: int = BATCH,
     *,
     traced: bool = False,
     watch: Watch | None = None,

@@ -19,7 +19,7 @@ from typing import Any
 from unmask import environment
 from unmask.errors import UnmaskError, check_at_least
 from unmask.runs.engine import Batches
-from unmask.runs.header import contrast
+from unmask.runs.header import difference
 from unmask.runs.record import Cell, Measured
 from unmask.runs.worker import Answer, Done, Job, Worker
 from unmask.version import __version__
@@ -173,7 +173,7 @@ def _check(facts: dict[str, Any], first: dict[str, Any]) -> None:
         raise UnmaskError(f"worker {worker} has unmask {version}, this is {__version__}: install the same version")
     if environment.deterministic() and not facts["deterministic"]:
         raise UnmaskError(f"worker {facts['name']} loaded torch before unmask could fix the order of summation")
-    change = contrast(first["arithmetic"], facts["arithmetic"])
+    change = difference(first["arithmetic"], facts["arithmetic"])
     if environment.deterministic() and change:
         raise UnmaskError(
             f"workers {first['name']} and {facts['name']} compute differently ({change}): "
