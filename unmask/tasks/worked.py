@@ -264,6 +264,10 @@ def number(text: str) -> Fraction | None:
 
 
 def place_of(text: str, answer: str) -> Span | None:
-    """Return where the answer is written last."""
+    """Return where the answer is written last, or else what the last answer tags contain."""
     start = text.rfind(answer) if answer else -1
-    return (start, start + len(answer)) if start >= 0 else None
+    if start >= 0:
+        return start, start + len(answer)
+    end = text.rfind("</answer>")
+    start = text.rfind("<answer>", 0, max(end, 0)) + len("<answer>")
+    return (start, end) if len("<answer>") <= start < end else None
