@@ -26,7 +26,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from numbers import Real
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeGuard
 
@@ -70,7 +69,7 @@ class Verdict:
 def _score(score: Any, value: Any) -> float:
     with contextlib.suppress(Exception):  # a scalar of numpy or torch
         score = score.item()
-    if not isinstance(score, Real) or not 0 <= score <= 1:
+    if not isinstance(score, bool | int | float) or not 0 <= score <= 1:  # NaN is not
         what = repr(value)[:80]
         raise UnmaskError(
             f"a check must return True, False, a score between 0 and 1, (score, (start, end)) or a Verdict, got {what}"
@@ -164,8 +163,10 @@ class Length(Checker):
     def __post_init__(self) -> None:
         if self.least is None and self.most is None:
             raise UnmaskError("length needs least=… or most=…")
-        check_at_least(0, least=self.least)
-        check_at_least(self.least or 0, most=self.most)
+        if self.least is not None and self.least < 0:
+            raise UnmaskError(f"least must be at least 0, got {self.least}")
+        if self.most is not None and self.most < (self.least or 0):
+            raise UnmaskError(f"most must be at least {self.least or 0}, got {self.most}")
 
     def __call__(self, text: str) -> Verdict:
         pattern = {"characters": r"(?s:.)", "words": r"\S+", "lines": r"(?m:^)(?!\Z)"}[self.unit]
