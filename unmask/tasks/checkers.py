@@ -1,6 +1,6 @@
 """Checkers: functions from a text to a verdict that the question itself, or the user, justifies.
 
-    checker.make("json(schema=person.json)")('{"age": -1}')  # Verdict(score=0.5, span=(8, 10), note='-1 is less than …')
+    checker.make("json(schema=person.json)")('{"age": -1}')  # Verdict(score=0.5, span=(8, 10), note='-1 is …')
 
 A checker never sees the gold answer of a problem. It is deterministic and works on text alone. Settings and files are
 checked when it is made; a text never raises, whatever it contains. A pattern of the user's can take long on a hostile
@@ -19,23 +19,27 @@ import secrets
 import selectors
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from numbers import Real
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeGuard
 
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between
 from unmask.registry import Registry
+
+if TYPE_CHECKING:
+    from unmask.tasks.sandbox.run import Confinement
 
 LONGEST_OUTPUT = 1 << 16  # bytes that a program of the user's may write
 LONGEST_NOTE = 300  # characters
 MEMORY = 4 << 30  # bytes of address space of a program of the user's
 _MOST_ERRORS = 100  # errors of a JSON text that are counted
+_EXAMPLE = re.compile(r"^[ \t]*>>>(.+)\n(?![ \t]*>>>)(.+)$", re.MULTILINE)
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -65,7 +69,7 @@ class Verdict:
 def _score(score: Any, value: Any) -> float:
     with contextlib.suppress(Exception):  # a scalar of numpy or torch
         score = score.item()
-    if not isinstance(score, Real) or not 0 <= score <= 1:
+    if not isinstance(score, bool | int | float) or not 0 <= score <= 1:  # NaN is not
         what = repr(value)[:80]
         raise UnmaskError(
             f"a check must return True, False, a score between 0 and 1, (score, (start, end)) or a Verdict, got {what}"
@@ -159,8 +163,10 @@ class Length(Checker):
     def __post_init__(self) -> None:
         if self.least is None and self.most is None:
             raise UnmaskError("length needs least=… or most=…")
-        check_at_least(0, least=self.least)
-        check_at_least(self.least or 0, most=self.most)
+        if self.least is not None and self.least < 0:
+            raise UnmaskError(f"least must be at least 0, got {self.least}")
+        if self.most is not None and self.most < (self.least or 0):
+            raise UnmaskError(f"most must be at least {self.least or 0}, got {self.most}")
 
     def __call__(self, text: str) -> Verdict:
         pattern = {"characters": r"(?s:.)", "words": r"\S+", "lines": r"(?m:^)(?!\Z)"}[self.unit]
@@ -309,6 +315,7 @@ class Suite:
     source: str  # tests, each inside a `try`
     count: int
     names: tuple[str, ...]  # names that the tests expect of the program
+    imports: str = ""  # modules of the standard library that the tests use without importing them
 
     @classmethod
     def of(cls, tree: ast.Module) -> Suite:
@@ -324,8 +331,11 @@ class Suite:
                 (body if test is node else calls).extend([*label, _guarded(test)])
             if not isinstance(node, ast.Assert):
                 body.append(node)
-        names = tuple(sorted(_unbound(tree)))
-        return cls(ast.unparse(ast.Module([*body, *calls], [])), count, names)
+        names = _unbound(tree)
+        owners = {node.value.id for node in ast.walk(tree) if isinstance(node, ast.Attribute) and _is_name(node.value)}
+        modules = sorted(names & owners & sys.stdlib_module_names)
+        source = ast.unparse(ast.Module([*body, *calls], []))
+        return cls(source, count, tuple(sorted(names - {*modules})), "\n".join(f"import {name}" for name in modules))
 
 
 def _guarded(test: ast.stmt) -> ast.stmt:
@@ -333,6 +343,10 @@ def _guarded(test: ast.stmt) -> ast.stmt:
     assert isinstance(guarded, ast.Try)
     guarded.body = [test]
     return guarded
+
+
+def _is_name(node: ast.expr) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name)
 
 
 def _unbound(tree: ast.Module) -> set[str]:
@@ -351,7 +365,9 @@ def _unbound(tree: ast.Module) -> set[str]:
     return used - bound
 
 
-def run_suite(program: str, suite: Suite, seconds: int = 10, before: str = "", rlimits: bool = False) -> Verdict:
+def run_suite(
+    program: str, suite: Suite, seconds: int = 10, before: str = "", confinement: Confinement = "namespaces"
+) -> Verdict:
     """Return the share of the tests that a program passes in the sandbox, with code that runs before it."""
     from unmask.tasks.sandbox.run import Limits, ProgramTest, run
 
@@ -359,9 +375,10 @@ def run_suite(program: str, suite: Suite, seconds: int = 10, before: str = "", r
         return Verdict(0.0, note="there is no program")
     mark = secrets.token_hex(16)  # the program cannot know it, so it cannot state a result
     report = f"assert not _failed, f'{mark} {{len(_failed)}} {{_failed[0]}}'"
-    test = ProgramTest(program, ("_failed = []", suite.source, report), suite.names, prelude=before, before=before)
+    tests = ("_failed = []", suite.source, report)
+    test = ProgramTest(program, tests, suite.names, f"{before}\n{suite.imports}", before)
     limits = Limits(seconds=seconds, patience=max(12 * seconds, 30))
-    result = run(test, "rlimits" if rlimits else "namespaces", limits)
+    result = run(test, confinement, limits)
     if result.right:
         return PASS
     stated = re.search(rf"{mark} ([0-9]+) (.*)", result.note)
@@ -369,6 +386,17 @@ def run_suite(program: str, suite: Suite, seconds: int = 10, before: str = "", r
         return Verdict(0.0, note=result.note[:LONGEST_NOTE])
     failed = int(stated[1])
     return Verdict((suite.count - failed) / suite.count, note=f"{failed} of {suite.count} tests fail: {stated[2]}")
+
+
+def examples(text: str) -> list[tuple[ast.Call, Any]]:
+    """Return the calls that a docstring shows (`>>> f(2)`), each with its result, if that is a literal on one line."""
+    found: list[tuple[ast.Call, Any]] = []
+    for match in _EXAMPLE.finditer(text[:LONGEST_OUTPUT]):
+        with contextlib.suppress(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+            call, result = ast.parse(match[1].strip(), mode="eval").body, ast.literal_eval(match[2].strip())
+            if isinstance(call, ast.Call):
+                found.append((call, result))
+    return found
 
 
 @checker("command")
@@ -436,7 +464,7 @@ class Command(Checker):
 
     def _read(self, process: subprocess.Popen[bytes], deadline: float) -> tuple[str, str]:
         streams: list[IO[bytes]] = [process.stdout, process.stderr]  # type: ignore[list-item]
-        parts = {stream: b"" for stream in streams}
+        parts = dict.fromkeys(streams, b"")
         with selectors.DefaultSelector() as waiting:
             for stream in streams:
                 waiting.register(stream, selectors.EVENT_READ)

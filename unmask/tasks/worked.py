@@ -38,10 +38,9 @@ _SIGNS = (
 _TIMES = re.compile(r"(?<=[0-9) ]) x (?=[ $]?[0-9(])")  # 3 x 4
 _BREAK = re.compile(r"[.,](?![0-9])|\\[()\[\]]|\*\*(?![0-9(])|(?<![0-9) ])\*\*")  # ends of sentences, formulas, bold
 _RUN = re.compile(r"[0-9.,+\-*/%^()= \t]+")
-_BEFORE = re.compile(
-    r"[\w)}\]](?![ \t])|[\w)}\]][ \t]+(?=[-+*/^%])"
-)  # what makes the first side a part of something larger
-_AFTER = re.compile(r"[\w{^_!√°\[]|[ \t]*\\(?!text|mathrm|mbox|quad|[,;!\\])|[ \t]*[*/^√]")
+_BEFORE = re.compile(r"[\w)}\]√]\Z|\b(?:and|of)[ \t]{1,9}\Z")  # what makes a side a part of something larger
+_BEFORE_SIGN = re.compile(r"[\w)}\]√][ \t]{0,9}\Z")
+_AFTER = re.compile(r"[\w{^_!√°\[]|[ \t]*\\(?!text|mathrm|mbox|quad|[,;!\\])|[ \t]*[*/^√]|[ \t]+and [0-9]")
 _NUMBER = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+")
 _RANK = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "^": 4}
 _OPERATIONS = {"+": add, "-": sub, "*": mul, "/": truediv, "%": mod}
@@ -62,6 +61,7 @@ class Side(NamedTuple):
     numbers: list[Fraction]  # as written, without signs
     places: int  # decimal places if it is a single number, else -1
     simple: bool  # a single number, with or without a sign
+    percent: bool  # it contains a percentage
 
 
 class Statement(NamedTuple):
@@ -111,12 +111,16 @@ def _sides(text: str, run: re.Match[str]) -> Iterator[Span]:
     for place, part in enumerate(parts):
         end = start + len(part)
         left, right = end - len(part.lstrip()), start + len(part.rstrip())
-        before = text[max(run.start() - 1, 0) : run.start()] + text[run.start() : left + 1]
-        cut = (place == 0 and run.start() and _BEFORE.match(before)) or (
-            place == len(parts) - 1 and _AFTER.match(text, right)
-        )
+        first, last = place == 0, place == len(parts) - 1
+        cut = (first and _continues(text, left)) or (last and _AFTER.match(text, right))
         yield (left, left) if cut or left >= right else (left, right)
         start = end + 1
+
+
+def _continues(text: str, left: int) -> bool:
+    """Return whether the expression at this place is the end of a larger one."""
+    before = text[max(left - 12, 0) : left]
+    return bool(_BEFORE.search(before) or (text[left : left + 1] in tuple("-+*/^%") and _BEFORE_SIGN.search(before)))
 
 
 def _closed(chain: list[tuple[Span, Side | None]], offset: int) -> Iterator[Statement]:
@@ -129,11 +133,15 @@ def _closed(chain: list[tuple[Span, Side | None]], offset: int) -> Iterator[Stat
 
 
 def _same(left: Side, right: Side) -> bool:
-    """Return whether two sides are equal; a decimal may be rounded to the places it is written with."""
+    """Return whether two sides are equal.
+
+    A decimal may be rounded to the places it is written with, and `1/4 = 25%` and `100/4 = 25%` both occur.
+    """
     if left.value == right.value:
         return True
     places = max(left.places, right.places)
-    return places > 0 and abs(left.value - right.value) * 10**places * 2 <= 1
+    scales = (1, 100, Fraction(1, 100)) if left.percent != right.percent else (1,)
+    return any(abs(left.value - scale * right.value) * 10 ** max(places, 0) * 2 <= (places > 0) for scale in scales)
 
 
 def _evaluate(text: str, modulo: bool) -> Side:
@@ -172,7 +180,7 @@ def _evaluate(text: str, modulo: bool) -> Side:
         _apply(waiting.pop(), values)
     single = len(numbers) == 1 and not set(text) & set("(%^")
     places = len(text.partition(".")[2]) if single else -1
-    return Side(values[0], numbers, places, single)
+    return Side(values[0], numbers, places, single, "percent" in tokens)
 
 
 def _reduce(token: str, waiting: list[str], values: list[Fraction]) -> bool:
@@ -226,7 +234,10 @@ def _apply(sign: str, values: list[Fraction]) -> None:
 
 @dataclass(frozen=True)
 class Worked(Checker):
-    """Every statement of the text holds, there is an answer, and it is what the last statement yields."""
+    """Every statement of the text holds, there is an answer, and it is what the last statement yields.
+
+    A text without statements passes if it has an answer, because nothing in it can be checked.
+    """
 
     answer: Callable[[str], str | None]  # reads the answer of an output
     modulo: bool = False  # whether `%` is the remainder
@@ -241,9 +252,15 @@ class Worked(Checker):
         if answer is None:
             return Verdict(0.0, note="there is no answer")
         value = number(answer)
-        if not self.concludes or not found or value is None or value == found[-1].result:
+        if not self.concludes or not found or value is None or value in (found[-1].result, _last_result(text)):
             return PASS
         return Verdict(0.0, place_of(text, answer), "the answer is not what the last line yields")
+
+
+def _last_result(text: str) -> Fraction | None:
+    """Return the number after the last `=`, also if the left side has words in it."""
+    stated = re.match(r"\s*(-?\$?[0-9][0-9,]{0,30}(?:\.[0-9]{1,30})?)", text[-LONGEST:].rpartition("=")[2])
+    return number(stated[1].replace("$", "").rstrip(",")) if stated else None
 
 
 def first_wrong(text: str, found: list[Statement]) -> Verdict | None:
@@ -264,6 +281,10 @@ def number(text: str) -> Fraction | None:
 
 
 def place_of(text: str, answer: str) -> Span | None:
-    """Return where the answer is written last."""
+    """Return where the answer is written last, or else what the last answer tags contain."""
     start = text.rfind(answer) if answer else -1
-    return (start, start + len(answer)) if start >= 0 else None
+    if start >= 0:
+        return start, start + len(answer)
+    end = text.rfind("</answer>")
+    start = text.rfind("<answer>", 0, max(end, 0)) + len("<answer>")
+    return (start, end) if len("<answer>") <= start < end else None

@@ -14,15 +14,17 @@ The level is the number of numbers; the published benchmark has three. An answer
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import add, mul, sub, truediv
 from random import Random
 from typing import Any, ClassVar, TypeVar
 
+from unmask.tasks.checkers import PASS, Checker, Verdict
 from unmask.tasks.generated.base import Generated, Sketch, between, choose, tagged
-from unmask.tasks.task import Problem, task
+from unmask.tasks.task import Problem, question_in, task
+from unmask.tasks.worked import first_wrong, place_of, statements
 
 T = TypeVar("T")
 LONGEST = 500  # characters of an expression
@@ -124,6 +126,7 @@ def _tokens(text: str) -> list[str]:
 
 MOST = 100  # largest number and target
 CAP = 1000  # largest intermediate result of a worked solution
+_STATED = re.compile(r"Numbers: \[((?:[0-9]{1,9}, ){0,9}[0-9]{1,9})\]\s+Target: (-?[0-9]{1,9})(?![0-9])")
 _EQUALS = re.compile(r"=\s*[0-9]{1,9}\s*\Z")
 
 
@@ -151,6 +154,34 @@ class Countdown(Generated):
 
     def fault(self, problem: Problem, answer: str) -> str:
         return fault(answer, problem.data["numbers"], problem.data["target"])
+
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker | None:
+        return expression_check(question_in(messages), self.read)
+
+
+@dataclass(frozen=True)
+class ExpressionCheck(Checker):
+    """The answer is an expression of exactly these numbers with this value."""
+
+    numbers: tuple[int, ...]
+    target: int
+    answer: Callable[[str], str | None]  # reads the answer of an output
+
+    def __call__(self, text: str) -> Verdict:
+        answer = self.answer(text)
+        note = fault(answer, self.numbers, self.target) if answer else "there is no answer"
+        if not note:
+            return PASS
+        return first_wrong(text, list(statements(text))) or Verdict(0.0, place_of(text, answer or ""), note)
+
+
+def expression_check(question: str, answer: Callable[[str], str | None]) -> ExpressionCheck | None:
+    """Return the check of a question that states numbers and a target as `ask` does."""
+    stated = _STATED.findall(question)
+    if not stated:
+        return None
+    numbers, target = stated[-1]
+    return ExpressionCheck(tuple(map(int, numbers.split(","))), int(target), answer)
 
 
 def ask(numbers: Sequence[int], target: int) -> str:

@@ -208,7 +208,7 @@ class StoryCheck(Checker):
         end = found[-1].result
         known = set(given)
         if self.question.rstrip().endswith("at first?"):
-            if end not in known:
+            if end is None or end not in known:
                 return Verdict(0.5, found[-1].span, "the last line does not yield how the story ended")
             given -= Counter([end])
             known = {*given, value}

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from unmask.errors import UnmaskError
+from unmask.tasks.checkers import Checker, Suite, Verdict, run_suite
 from unmask.tasks.published.benchmark import Benchmark, grade_of
 from unmask.tasks.sandbox.run import Confinement, ProgramTest, run, sandbox_method
 from unmask.tasks.task import Grade, Metric, Problem
@@ -86,6 +87,33 @@ def _find(text: str, entry: str | None) -> str | None:
     if not blocks and 0 <= begin < done:
         blocks = [text[begin + len("[BEGIN]") : done].strip("\n")]
     return last_defining(blocks, entry) if blocks else longest_span(text)
+
+
+def completed(prompt: str, entry: str, text: str) -> str:
+    """Return the program in the output, or the prompt with the output as its body."""
+    code = read(text, entry) or ""
+    if entry in defined_names(parse(code)):
+        return code
+    body = code if fenced_blocks(text) else with_plain_spaces(text[:LONGEST])
+    whole = longest_beginning(prompt + body)
+    return code if len(whole.strip()) <= len(prompt.strip()) else whole
+
+
+@dataclass(frozen=True)
+class SuiteCheck(Checker):
+    """The program of the text passes the tests that its question shows."""
+
+    suite: Suite
+    entry: str  # name of the function that is asked for
+    prompt: str = ""  # beginning of the program, if it is to be completed
+    sandbox: Confinement = "namespaces"
+
+    def __call__(self, text: str) -> Verdict:
+        if not self.prompt:
+            return run_suite(read(text, self.entry) or "", self.suite, confinement=self.sandbox)
+        before = self.prompt[: self.prompt.rfind(f"def {self.entry}(")]
+        program = completed(self.prompt, self.entry, text)
+        return run_suite(program, self.suite, before=before, confinement=self.sandbox)
 
 
 def parse(text: str) -> ast.Module | None:
