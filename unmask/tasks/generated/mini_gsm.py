@@ -210,8 +210,8 @@ class StoryCheck(Checker):
         if self.question.rstrip().endswith("at first?"):
             if end is None or end not in known:
                 return Verdict(0.5, found[-1].span, "the last line does not yield how the story ended")
-            given -= Counter([end])
-            known = {*given, value}
+            given = given - Counter([end]) + Counter([value])
+            known = set(given)
         elif end != value:
             return Verdict(0.5, place_of(text, answer), "the answer is not what the last line yields")
         for line in found:
@@ -220,4 +220,6 @@ class StoryCheck(Checker):
                     return Verdict(0.5, line.span, f"{operand} is neither given nor computed before")
             given -= Counter(line.sides[0].numbers)
             known.add(line.sides[-1].value)
-        return Verdict(0.5, note="a number of the question is not used") if given else PASS
+        if not given:
+            return PASS
+        return Verdict(0.5, place_of(text, answer) if value in given else None, "a number of the question is not used")
