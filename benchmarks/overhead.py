@@ -11,6 +11,7 @@ import argparse
 import json
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 from unmask.models import Model
@@ -52,9 +53,9 @@ def inside(grid: Grid) -> tuple[float, float]:
 
 
 def bare(grid: Grid, model: Model, batch: int) -> float:
-    cell = grid.cells()[0]
+    cell = grid.cells[0]
     family = task.make(cell.task)
-    prompts = [read_prompt(model, family.messages(problem)) for problem in grid.problems()[cell.task]]
+    prompts = [read_prompt(model, family.messages(problem)) for problem in islice(family.problems(), grid.limit)]
     generation = Generation(model, grid.decoding_of(cell, 0), key=family.key)
     began = time.perf_counter()
     in_batches(generation, prompts, batch)

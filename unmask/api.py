@@ -11,34 +11,30 @@ from typing import Any, TypeAlias, TypedDict, Unpack, overload
 import torch
 
 import unmask.tasks  # noqa: F401  registers the tasks
-from unmask.core import Frame, Watch
+from unmask.core import Frame
 from unmask.errors import UnmaskError, keywords_checked, nearest
 from unmask.models import Messages, Model
 from unmask.policies.scoring import Scorer
 from unmask.runs.files import check_writable
-from unmask.runs.generation import Errors, Generation, Key, Output, in_batches
+from unmask.runs.generation import BATCH, BatchOptions, Generation, Key, Output, in_batches
 from unmask.runs.progress import Progress
 from unmask.runs.scoring import SCORER, OneText, Scored, Scoring, make_scorer, read_pair
 from unmask.runs.settings import Decoding, DecodingOptions, Placement, check_max_forward_passes, decoder_with
 from unmask.runs.text import EncodedPrompt, OnePrompt, is_one, plain_prompt
 
-BATCH = 16  # prompts decoded together by default
+BATCHING = BatchOptions.__annotations__
 LENGTHS = ("max_new_tokens", "max_tokens", "gen_length")  # names of `length` in other libraries
 Ids: TypeAlias = torch.Tensor | Mapping[str, Any]  # tensors, and what a tokenizer of `transformers` returns
 ManyPrompts: TypeAlias = list[str] | list[Messages] | list[list[dict[str, str]]] | list[list[int]]
 TraceOption: TypeAlias = bool | str | os.PathLike[str]
 
 
-class AnswerOptions(DecodingOptions, total=False):
+class AnswerOptions(DecodingOptions, BatchOptions, total=False):
     """The keyword arguments of `generate` and `fill`."""
 
     key: Key
     trace: TraceOption
-    batch: int
-    watch: Watch | None
     max_forward_passes: int | None
-    errors: Errors
-    progress: Progress
 
 
 class ScoreOptions(TypedDict, total=False):
@@ -211,15 +207,12 @@ def _answer(
     *,
     key: Key = str,
     trace: TraceOption = False,
-    batch: int = BATCH,
-    watch: Watch | None = None,
     max_forward_passes: int | None = None,
-    errors: Errors = "raise",
-    progress: Progress = False,
-    **decoding: Unpack[DecodingOptions],
+    **options: Any,
 ) -> Any:
+    batching: BatchOptions = {name: options.pop(name) for name in BATCHING if name in options}  # type: ignore[assignment]
     model, most = _loaded(model), check_max_forward_passes(max_forward_passes)
-    chosen = _decoding(decoding, 0, "early_end") if infill else _decoding(decoding, model.default_length)
+    chosen = _decoding(options, 0, "early_end") if infill else _decoding(options, model.default_length)
     generation = Generation(model, chosen, infill, key)
     prompt = plain_prompt(prompt)
     single = is_one(prompt)
@@ -229,8 +222,7 @@ def _answer(
         if not single:
             raise UnmaskError("a trace file holds one prompt: use trace=True and save each output's trace")
         check_writable(path)
-    options: dict[str, Any] = {"watch": watch, "errors": errors, "progress": progress}
-    outputs = in_batches(generation, prompts, batch, traced=trace is not False, **options)
+    outputs = in_batches(generation, prompts, traced=trace is not False, **batching)
     first = outputs[0]
     if path is not None and isinstance(first, Output) and first.trace:
         first.trace.save(path)

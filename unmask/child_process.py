@@ -54,7 +54,13 @@ class ChildProcess:
         """Return what the script answers, or raise a `ChildError`."""
         with self.lock:
             try:
-                reply = self._reply(json.dumps(value))
+                request = json.dumps(value)
+                if self.process is None or self.process.poll() is not None:
+                    self._start()
+                reply = self._exchange(request)
+                if reply is None:
+                    name = self.script.name
+                    raise ChildStoppedError(f"{name} was stopped: it exceeded its time or memory, or crashed")
             except BaseException:  # an interrupted request must not leave its reply for the next one
                 self.stop()
                 raise
@@ -63,14 +69,6 @@ class ChildProcess:
         if "error" in reply:
             raise ChildError(reply["error"])
         return reply["value"]
-
-    def _reply(self, request: str) -> dict[str, Any]:
-        if self.process is None or self.process.poll() is not None:
-            self._start()
-        reply = self._exchange(request)
-        if reply is None:
-            raise ChildStoppedError(f"{self.script.name} was stopped: it exceeded its time or memory, or crashed")
-        return reply
 
     def stop(self) -> None:
         """End the child process, if there is one."""

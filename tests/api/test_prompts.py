@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import unmask
-from unmask.runs.text import _warn_plain
+from unmask.runs.text import warn_once
 
 OPTIONS: Any = {"decoder": "low-confidence", "length": 4}
 
@@ -34,27 +34,6 @@ def test_ids_come_as_lists_tensors_arrays_and_batch_encodings(model: unmask.Mode
         assert [each.text for each in unmask.generate(model, prompts, **OPTIONS)] == [wanted]
     padded = {"input_ids": [[5, *ids]], "attention_mask": [[0, 1, 1, 1]]}
     assert [each.text for each in unmask.generate(model, padded, **OPTIONS)] == [wanted]
-
-
-@pytest.mark.parametrize(
-    ("prompt", "sentence"),
-    [
-        (b"abc", "got bytes: decode it first"),
-        (7, "got int"),
-        ({"role": "user"}, "got dict"),
-        (torch.zeros(1, 1, 1).int(), "1 or 2 dimensions, got 3"),
-        (torch.zeros(2), "must be integers .* got 1 of torch.float32"),
-        ([1, "a"], r"must be integers, got 'a' \(number 1 of 2\)"),
-        ([0, 99], r"token id 99 \(number 1 of 2\)"),
-        ([[0], [0, 1, -1]], r"prompt 1: token id -1 \(number 2 of 3\)"),
-        (["abc", "xyz"], "prompt 1: the toy model cannot read 'x'"),
-        (["abc", "a" * 2000], "prompt 1: prompt and answer need 2004 positions"),
-        ([], "at least one prompt"),
-    ],
-)
-def test_what_is_no_prompt_is_named(model: unmask.Model, prompt, sentence: str):
-    with pytest.raises(unmask.UnmaskError, match=sentence):
-        unmask.generate(model, prompt, **OPTIONS)
 
 
 def test_a_prompt_that_cannot_be_answered_need_not_stop_the_others(model: unmask.Model):
@@ -124,7 +103,7 @@ def test_a_chat_without_a_template_says_so_once(caplog: pytest.LogCaptureFixture
 
     tokenizer = SimpleNamespace(encode=lambda text, **_: [1, 2], decode=lambda ids, **_: "x", mask_token_id=7)
     wrapped = unmask.wrap(Plain(), tokenizer, eos=[6], name="a plain model")
-    _warn_plain.cache_clear()
+    warn_once.cache_clear()
     with caplog.at_level(logging.WARNING, "unmask"):
         for _ in range(2):
             unmask.generate(wrapped, [{"role": "user", "content": "hello"}], **OPTIONS)

@@ -64,7 +64,7 @@ def actors(pid: int) -> list[int]:
     pids = []
     for child in descendants(pid):
         with contextlib.suppress(OSError):
-            if re.match(rb"ray::\w*Actor", (Path("/proc") / str(child) / "cmdline").read_bytes()):
+            if re.match(rb"ray::(Worker|ReplicaActor)", (Path("/proc") / str(child) / "cmdline").read_bytes()):
                 pids.append(child)
     return pids
 

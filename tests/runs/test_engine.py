@@ -1,9 +1,7 @@
 """Batches grow while that pays and fits, and never return to what did not fit."""
 
-import pytest
 import torch
 
-from unmask.errors import UnmaskError
 from unmask.runs.engine import Batches
 from unmask.runs.record import Cell
 from unmask.runs.settings import Decoding, Placement
@@ -51,11 +49,6 @@ def test_a_rest_that_is_smaller_says_nothing():
     batches.size(job())
     update(batches, 2, 2, seconds=0.1)
     assert batches.size(job()) == 4
-
-
-def test_a_batch_of_nothing_is_refused():
-    with pytest.raises(UnmaskError, match="batch must be at least 1, got 0"):
-        Placement(batch=0)
 
 
 def test_the_gauge_sees_memory_and_keeps_to_the_budget():

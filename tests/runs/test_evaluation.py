@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -77,50 +73,6 @@ def test_a_finished_run_is_only_read(model: str, out: Path, monkeypatch: pytest.
     monkeypatch.setattr(Generation, "outputs", lambda *_, **__: pytest.fail("decoded again"))
     run_here(grid, out)
     assert (out / RECORDS).read_bytes() == before
-
-
-def _child(grid, out: Path, batch: int) -> int:
-    child = os.fork()
-    if child:
-        return child
-    try:
-        run_here(grid, out, batch)
-    except BaseException:
-        os._exit(9)
-    os._exit(0)
-
-
-def _wait_for(path: Path, size: int, child: int) -> bool:
-    """Until the file is so long, or the child has ended."""
-    while not path.exists() or path.stat().st_size < size:
-        if os.waitpid(child, os.WNOHANG)[0]:
-            return False
-        time.sleep(0.0005)
-    return True
-
-
-@pytest.mark.slow
-def test_killed_at_twenty_moments_and_resumed_it_is_the_undisturbed_run(model: str, tmp_path: Path):
-    draw = random.Random(7)
-    grid, out = small_grid(model, limit=16), tmp_path / "killed"
-    records, kills = out / RECORDS, 0
-    size = 0
-    while kills < 20:
-        child = _child(grid, out, batch=draw.choice([1, 2, 3]))
-        if not _wait_for(records, size + draw.randrange(2600), child):
-            break
-        time.sleep(draw.random() * 0.01)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        kills += 1
-        raw = records.read_bytes()
-        if draw.random() < 0.5 and len(raw) > 400:  # a machine that fell with it: the last line is torn
-            records.write_bytes(raw[: -draw.randrange(1, 400)])
-        size = records.stat().st_size
-    assert kills == 20
-    run = run_here(grid, out, batch=5)
-    assert lasting(run) == lasting(run_here(grid, tmp_path / "whole", batch=5))
-    assert len(records.read_bytes().splitlines()) == len(run.records) == 96
 
 
 def test_out_of_memory_halves_the_batch_and_goes_on(

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.runs.processes import ROOT
-from unmask.report.plots import keep
 from unmask.runs import files
 from unmask.runs.files import write_whole
 
@@ -26,17 +25,21 @@ def test_a_file_is_replaced_whole(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=type)
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+):
     path = tmp_path / "page.html"
     write_whole(path, "old")
 
-    def full(file: int, data: bytes) -> None:
+    def fail(file: int, data: bytes) -> None:
         os.write(file, data[:1])
-        raise OSError(28, "No space left on device")
+        raise error
 
-    monkeypatch.setattr(files, "write_all", full)
-    with pytest.raises(OSError, match="No space"):
+    monkeypatch.setattr(files, "write_all", fail)
+    with pytest.raises(type(error)) as raised:
         write_whole(path, "new")
+    assert raised.value is error
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -51,13 +54,6 @@ def test_links_are_followed_and_pipes_written_to(tmp_path: Path):
     assert os.read(read, 9) == b"piped"
     os.close(read)
     os.close(write)
-
-
-def test_a_page_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(files, "write_all", lambda file, data: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        keep(b"page", tmp_path / "page.html")
-    assert list(tmp_path.iterdir()) == []
 
 
 ENDLESS = """

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import pickle
 import random
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +63,10 @@ def names(job: Job) -> list[str]:
     return [problem for problem, _ in job.problems]
 
 
-def test_jobs_and_answers_survive_the_journey_as_plain_values():
-    values = json.loads(json.dumps(job("a", "b").to_dict()))
-    assert Job.from_dict(values) == job("a", "b")
+def test_jobs_and_results_can_be_sent_to_another_process():
     done = Done((Answer(job("a").record("a", measured=Measured(batch=1)), "uncut", "trace"),), 3, True, 0.5)
-    assert Done.from_dict(json.loads(json.dumps(asdict(done)))) == done
+    for value in (job("a", "b"), done):
+        assert pickle.loads(pickle.dumps(value)) == value
 
 
 def test_a_batch_that_died_goes_again_one_by_one_and_only_the_deadly_problem_is_left_out():
@@ -110,26 +108,15 @@ def words(model: str, out: Path, *more: str, limit: int = 9) -> list[str]:
 
 
 @pytest.mark.slow
-def test_two_workers_give_the_records_of_one_process(model: str, tmp_path: Path):
-    code, _, err = finished(*words(model, tmp_path / "ray", "--batch", "1", limit=40))
+@pytest.mark.parametrize(("embedded", "limit"), [(False, 40), (True, 8)])
+def test_two_workers_give_the_records_of_one_process(model: str, tmp_path: Path, embedded: bool, limit: int):
+    model = "tiny" if embedded else model
+    code, _, err = finished(*words(model, tmp_path / "ray", "--batch", "1", limit=limit))
     assert code == 0, err
     run = read_run(tmp_path / "ray")
-    assert lasting(run) == lasting(run_here(small_grid(model, limit=40), tmp_path / "local"))
+    assert lasting(run) == lasting(run_here(small_grid(model, limit=limit), tmp_path / "local", 7))
     assert len({record.measured.worker for record in run.records}) == 2
     assert run.head["spec"] == read_run(tmp_path / "local").head["spec"]
-
-
-@pytest.mark.slow
-def test_the_embedded_model_gives_the_same_records_under_two_workers(tmp_path: Path):
-    options = {"tasks": ["countdown"], "decoders": ["low-confidence(steps=6)", "ots(beams=2, steps=4)"]}
-    here = run_here(small_grid("tiny", **options, lengths=[12], limit=8), tmp_path / "local", 7)
-    decoders = [word for spec in options["decoders"] for word in ("--decoder", spec)]
-    code, _, err = finished(
-        *("--model", "tiny", "--task", "countdown", *decoders, "--length", "12", "--limit", "8", "--device", "cpu"),
-        *("--engine", "ray", "--workers", "2", "--batch", "1", "--out", str(tmp_path / "ray")),
-    )
-    assert code == 0, err
-    assert lasting(read_run(tmp_path / "ray")) == lasting(here)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 
 from unmask.cli.app import commands as all_commands
 from unmask.errors import UnmaskError
+from unmask.runs.evaluation import Evaluation
 from unmask.runs.grid import make_grid
 from unmask.runs.settings import Decoding, DecodingOptions, Placement
 
@@ -63,5 +64,6 @@ def test_a_grid_is_resolved_once_and_reads_nothing_afterwards(monkeypatch: pytes
     monkeypatch.setattr(module, "_configs", lambda folder: (read.append(folder), configs(folder))[1])
     grid = make_grid(["tiny"], ["countdown"], ["ots", "low-confidence"], [8], limit=1)
     assert len(read) == 1
-    assert len(grid.cells) == len(grid.spec(grid.problems())["decoders"]) == 2
+    assert len(grid.cells) == 2
+    assert len(Evaluation(grid).spec()["decoders"]) == 2
     assert len(read) == 1

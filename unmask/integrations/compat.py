@@ -25,9 +25,8 @@ from unmask.errors import UnmaskError, check_at_least, check_known, nearest
 from unmask.models import Model
 from unmask.models.hf import UNKNOWN, LoadedModule
 from unmask.models.wrappers import Late
-from unmask.runs.generation import warn_once
 from unmask.runs.settings import guided
-from unmask.runs.text import without_padding
+from unmask.runs.text import warn_once, without_padding
 
 MASK, EOS, EOT = 126336, 126081, 126348  # ids of LLaDA-8B, as in the published function; a Model has its own
 END_OF_TEXT = "<|endoftext|>"

@@ -17,7 +17,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,12 +24,11 @@ from torch import Tensor
 
 from unmask.core import Branch, Canvas, Denoiser, Rows, Schedule, Session, Step
 from unmask.core.cache import distinct
-from unmask.core.decoder import resolve
 from unmask.core.shapes import Score, Tokens
 from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import UnmaskError, check_at_least
 from unmask.policies.likelihood import likelihood, score_blocks
-from unmask.runs.files import read_json_lines, write_whole
+from unmask.runs.files import read_json_lines, write_output
 from unmask.runs.generation import Generation
 from unmask.runs.record import finite
 from unmask.runs.settings import spec
@@ -78,14 +76,6 @@ class Study:
         if not isinstance(search, OrderTokenSearch) or search.samples > 1:
             raise UnmaskError(f"{spec(search)} has no candidates to compare: choose order-token-search with samples=1")
 
-    @property
-    def decoder(self) -> OrderTokenSearch:
-        """The search with every default written out."""
-        model, length = self.generation.model, self.generation.decoding.length
-        search = resolve(self.generation.decoding.decoder, model.denoiser.block_size, length)
-        assert isinstance(search, OrderTokenSearch)
-        return search
-
     def header(self) -> dict[str, Any]:
         """Return the first line of the file of candidates."""
         model, decoding = self.generation.model, self.generation.decoding
@@ -109,8 +99,9 @@ class Study:
     ) -> Iterator[tuple[Step, Branch, Totals, list[str], list[str]]]:
         """Yield each search of a batch: for every candidate its totals, its text and its finished text, if wanted."""
         decoding, model = self.generation.decoding, self.generation.model
-        canvas, search = self.generation.canvas(prompts), self.decoder
-        session = Session(search, model.denoiser, canvas, decoding.seed, decoding.adapter(model))
+        canvas = self.generation.canvas(prompts)
+        session = Session(decoding.decoder, model.denoiser, canvas, decoding.seed, decoding.adapter(model))
+        search: Any = session.decoder  # with every default written out
         schedule = session.rows.plan(search.block, search.steps)
         steps = list(schedule)
         zeros = canvas.logp.new_zeros(len(canvas) * search.beams, schedule.blocks)
@@ -125,7 +116,8 @@ class Study:
                 totals = _totals(scores, branch.canvas.sum_logp(rows.slots))
                 tokens = _finish(session.model, branch.canvas, schedule, frame.step) if self.finish else None
             finished = [] if tokens is None else self._texts(tokens, branch.canvas, prompts)
-            yield step, branch, totals, self._texts(branch.completion, branch.canvas, prompts), finished
+            numbered = replace(branch, parent=branch.parent % search.beams)  # among the rows of its problem
+            yield step, numbered, totals, self._texts(branch.completion, branch.canvas, prompts), finished
             scores = {name: blocks[branch.survivors] for name, blocks in scores.items()}
 
     def _graded(
@@ -136,9 +128,8 @@ class Study:
         owners = [problems[number] for number in branch.canvas.problem.tolist()]
         right = self._right(owners, texts, pool)
         ended = self._right(owners, finished, pool) if self.finish else [None] * len(owners)
-        parents = (branch.parent % self.decoder.beams).tolist()
-        per_candidate = (parents, branch.draw.tolist(), branch.kept.tolist(), totals, texts, right, ended)
-        for problem, *values in zip(owners, *per_candidate, strict=True):
+        places = (branch.parent.tolist(), branch.draw.tolist(), branch.kept.tolist())
+        for problem, *values in zip(owners, *places, totals, texts, right, ended, strict=True):
             yield Candidate(problem.id, step.number, step.block, *values)
 
     def _texts(self, tokens: Tokens, canvas: Canvas, prompts: Sequence[EncodedPrompt]) -> list[str]:
@@ -184,10 +175,7 @@ def write_candidates(path: str | os.PathLike[str], header: dict[str, Any], candi
     """Write a file that appears when all candidates are there."""
     lines = [json.dumps(header, ensure_ascii=False)]
     lines += [json.dumps(asdict(candidate), ensure_ascii=False, allow_nan=False) for candidate in candidates]
-    try:
-        write_whole(Path(path), "\n".join(lines) + "\n")
-    except OSError as error:
-        raise UnmaskError(f"the candidates cannot be written to {str(path)!r}: {error.strerror}") from None
+    write_output(path, "\n".join(lines) + "\n", "candidates")
 
 
 def read_candidates(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Candidate]]:

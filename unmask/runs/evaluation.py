@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
-from itertools import product
+from hashlib import blake2b
+from itertools import islice, product
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,14 +22,17 @@ from unmask.core import reseed
 from unmask.errors import UnmaskError
 from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.runs.engine import Batches, Engine
-from unmask.runs.grid import Grid, digest_of
+from unmask.runs.grid import Grid
 from unmask.runs.header import arithmetic
 from unmask.runs.record import FORMAT, Name, Record, trace_file
 from unmask.runs.store import Run, open_run, read_run
 from unmask.runs.worker import Answer, Job, now
-from unmask.tasks import Problem, Task, task
+from unmask.tasks import Problem, Task, grading, task
+from unmask.tasks.published.benchmark import load_wording
+from unmask.tasks.task import problems_of
 from unmask.version import __version__
 
+MOST_PROBLEMS = 1_000_000  # limit for a task without an end
 # Called with the records a run begins with, then with each batch of new ones; and with the number done and the total.
 RecordCallback = Callable[[Sequence[Record], int, int], None]
 
@@ -42,7 +48,7 @@ def evaluate(
 ) -> Run:
     """Decode and grade what the folder lacks; with `retry` also the problems that failed. `command` is noted in it."""
     evaluation = Evaluation(grid)
-    header = new_header(grid, evaluation.problems) | {"command": command, "cells": evaluation.planned}
+    header = new_header(evaluation) | {"command": command, "cells": evaluation.planned}
     with open_run(out, header, evaluation.ids, evaluation.digest) as folder:
         done = {record.name for record in folder.records if not (retry and record.error)}
         count = len(done)
@@ -71,8 +77,8 @@ class Evaluation:
 
     def __init__(self, grid: Grid):
         self.grid = grid
-        self.problems = grid.problems()
         self._tasks: dict[str, Task] = {spec: task.make(spec) for spec in grid.tasks}
+        self.problems = {spec: _problems(spec, source, grid.limit) for spec, source in self._tasks.items()}
         self._grades: dict[tuple[str, str, str, str], dict[str, Any]] = {}  # decoders often write the same text
         self.ids = {spec: {problem.id: problem for problem in problems} for spec, problems in self.problems.items()}
         for spec, problems in self.problems.items():
@@ -91,8 +97,19 @@ class Evaluation:
         return sum(count for *_, count in self.planned)
 
     def digest(self, spec: str, count: int) -> dict[str, Any]:
-        """Return the hash of the first `count` problems of a task, as a folder notes it."""
-        return digest_of(self._tasks[spec], self.problems[spec][:count])
+        """Return a hash of a task's first problems as the model reads them, so that changed data is a changed run."""
+        problems, source = self.problems[spec][:count], self._tasks[spec]
+        posed = json.dumps([[problem.id, source.messages(problem)] for problem in problems])
+        return {"count": len(problems), "digest": blake2b(posed.encode(), digest_size=8).hexdigest()}
+
+    def spec(self) -> dict[str, Any]:
+        """Return the settings of the run, with what it reads of tasks and checkpoints."""
+        by_task: dict[str, list[Any]] = {
+            "task_versions": [source.version for source in self._tasks.values()],
+            "prompts": [_wording(source) for source in self._tasks.values()],
+            "problems": [self.digest(spec, len(problems)) for spec, problems in self.problems.items()],
+        }
+        return self.grid.spec(by_task) | {"checkpoints": [local_fingerprint(name) for name in self.grid.models]}
 
     def jobs(self, done: set[Name]) -> Iterator[Job]:
         """Yield jobs for the problems whose records are not done."""
@@ -128,9 +145,9 @@ class Evaluation:
         return {"answer": grade.answer, "key": key, "right": grade.right, "score": float(grade.score)}
 
 
-def new_header(grid: Grid, problems: dict[str, list[Problem]]) -> dict[str, Any]:
+def new_header(evaluation: Evaluation) -> dict[str, Any]:
     """Return the content of run.json for a run that begins now."""
-    placement = grid.placement
+    placement = evaluation.grid.placement
     x86 = placement.device == "cpu" and platform.machine() in ("x86_64", "AMD64")
     exact = x86 and placement.dtype == "float32" and placement.precision == "highest"
     return {
@@ -146,5 +163,29 @@ def new_header(grid: Grid, problems: dict[str, list[Problem]]) -> dict[str, Any]
         },
         "deterministic": exact and environment.deterministic(),
         "arithmetic": arithmetic(),
-        "spec": grid.spec(problems) | {"checkpoints": [local_fingerprint(name) for name in grid.models]},
+        "spec": evaluation.spec(),
     }
+
+
+def _wording(source: Task) -> Any:
+    """Return the prompts that a task reads from a file, so that a changed file is a changed run."""
+    path = getattr(source, "prompts", None)
+    if not path:
+        return None
+    load_wording(path, task.name(source))  # refuses a file that is not one
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def _problems(spec: str, source: Task, limit: int | None) -> list[Problem]:
+    """Return the problems of a task; one that would refuse every problem, or has no end, is refused."""
+    grading.ready(source)
+    every = problems_of(source)
+    if not isinstance(every, Sequence):
+        if limit is None:
+            raise UnmaskError(f"task {spec!r} has no end: say how many problems with --limit")
+        if limit > MOST_PROBLEMS:
+            raise UnmaskError(f"limit must be at most {MOST_PROBLEMS} for task {spec!r}, got {limit}")
+    problems = list(islice(every, limit))
+    if not problems:
+        raise UnmaskError(f"task {spec!r} has no problems")
+    return problems

@@ -36,6 +36,14 @@ def write_whole(path: Path, content: str | bytes) -> None:
     sync_folder(path.parent)
 
 
+def write_output(path: str | os.PathLike[str], text: str, what: str) -> None:
+    """Write a file that a user named, whole or not at all; `what` it holds is named if it cannot be written."""
+    try:
+        write_whole(Path(path), text)
+    except OSError as error:
+        raise UnmaskError(f"the {what} cannot be written to {str(path)!r}: {error.strerror}") from None
+
+
 def write_all(file: int, data: bytes) -> None:
     """Write bytes to an open file. They are on the disk when this returns."""
     rest = memoryview(data)
@@ -162,19 +170,12 @@ REASONS = {  # what a user can do about an error of the system
 
 
 @contextlib.contextmanager
-def refusing(folder: Path) -> Iterator[None]:
-    """Turn errors of the system while a run's folder is written into a sentence."""
+def refusing(folder: Path, what: str = "run", kept: str = "every whole record there is kept") -> Iterator[None]:
+    """Turn errors of the system while a folder is written into a sentence."""
     try:
         yield
     except OSError as error:
-        raise refusal(folder, error) from None
-
-
-def refusal(
-    folder: Path, error: OSError, what: str = "run", kept: str = "every whole record there is kept"
-) -> UnmaskError:
-    """Return the sentence for an error of the system while a folder is written."""
-    why = REASONS.get(error.errno or 0, error.strerror)
-    if not os.path.isdir(folder):  # a `Path` would raise where permission is missing
-        return UnmaskError(f"the folder {str(folder)!r} of the {what} cannot be made ({why})")
-    return UnmaskError(f"the {what} in {str(folder)!r} cannot be written ({why}); {kept}")
+        why = REASONS.get(error.errno or 0, error.strerror)
+        if not os.path.isdir(folder):  # a `Path` would raise where permission is missing
+            raise UnmaskError(f"the folder {str(folder)!r} of the {what} cannot be made ({why})") from None
+        raise UnmaskError(f"the {what} in {str(folder)!r} cannot be written ({why}); {kept}") from None

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import html
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import torch
 
@@ -28,9 +26,7 @@ from unmask.runs.trace import FORMAT, VERSION, Recorder, Trace
 Key = Callable[[str], str]
 DenoiserWrapper = Callable[[Denoiser], Denoiser]
 Errors = Literal["raise", "return"]
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-log = logging.getLogger("unmask")
+BATCH = 16  # prompts decoded together by default
 
 
 @dataclass(frozen=True)
@@ -123,7 +119,7 @@ class Generation:
     def __post_init__(self) -> None:
         self.decoding.denoiser(self.model)  # a cache that the model does not allow is refused before any work
         if self.model.denoiser.block_size and (name := blind_likelihood(self.decoding.decoder)):
-            warn_once(
+            texts.warn_once(
                 f"{self.model.name} is block-causal and sees no future: the likelihood {name} is future-masked there, "
                 "and says little of a candidate; choose likelihood=interleaved, or the decoder search"
             )
@@ -193,6 +189,36 @@ class Generation:
             for i, (prompt, result) in enumerate(zip(prompts, decoded, strict=True))
         ]
 
+    def decode_apart(
+        self, prompts: Mapping[int, EncodedPrompt], traced: bool = False, watch: Watch | None = None
+    ) -> Iterator[dict[int, Output | UnmaskError]]:
+        """Decode prompts together; halve what does not fit the memory, and after any other refusal decode each alone.
+
+        Yield the outputs of prompts that were decoded together by their numbers, or the reason for a refusal.
+        """
+        if not prompts:
+            return
+        numbers = list(prompts)
+        see = watch and (lambda some, frame: watch([numbers[each] for each in some], frame))
+        try:
+            outputs = self.outputs(list(prompts.values()), traced, see)
+        except Exception as error:  # only the sentence is kept: the traceback holds the tensors
+            full, sentence = out_of_memory(error), str(error)
+            if not full and not isinstance(error, UnmaskError):
+                raise
+        else:
+            yield dict(zip(numbers, outputs, strict=True))
+            return
+        torch.cuda.empty_cache()
+        if len(prompts) == 1:
+            sentence = "the memory does not hold this prompt, even alone" if full else sentence
+            yield {numbers[0]: UnmaskError(sentence)}
+            return
+        size = (len(prompts) + 1) // 2 if full else 1
+        for start in range(0, len(prompts), size):
+            part = {number: prompts[number] for number in numbers[start : start + size]}
+            yield from self.decode_apart(part, traced, watch)
+
     def partial(self, prompt: EncodedPrompt, ids: Sequence[int]) -> str:
         """Return the text of an unfinished row, with a sign for each mask."""
         return texts.partial_text(self.model, ids if self.infill else ids[len(prompt.ids) :])
@@ -241,16 +267,19 @@ class Generation:
         return Trace(self.trace_header(prompt), recorder.steps, end)
 
 
-@cache
-def warn_once(sentence: str) -> None:
-    """Log a warning the first time that it is given."""
-    log.warning(sentence)
+class BatchOptions(TypedDict, total=False):
+    """The keyword arguments of `in_batches` that a user may give."""
+
+    batch: int
+    watch: Watch | None
+    errors: Errors
+    progress: Progress
 
 
 def in_batches(
     generation: Generation,
     prompts: Sequence[EncodedPrompt | UnmaskError],
-    batch: int,
+    batch: int = BATCH,
     *,
     traced: bool = False,
     watch: Watch | None = None,
@@ -264,19 +293,12 @@ def in_batches(
         raise UnmaskError("there is nothing to decode: give at least one prompt")
     outcomes: list[Any] = [_named(each, number, len(prompts), errors) for number, each in enumerate(prompts)]
     able = [number for number, each in enumerate(outcomes) if isinstance(each, EncodedPrompt)]
-
-    def outputs(numbers: Sequence[int]) -> list[Output]:
-        def see(some: list[int], frame: Frame) -> None:
-            assert watch is not None
-            watch([numbers[each] for each in some], frame)
-
-        return generation.outputs([outcomes[number] for number in numbers], traced, see if watch else None)
-
     with reporting(progress, len(prompts)) as report:
         for start in range(0, len(able), batch):
-            for numbers, results in decode_apart(outputs, able[start : start + batch]):
-                for number, result in zip(numbers, results, strict=True):
-                    outcomes[number] = _named(result, number, len(prompts), errors)
+            together = {number: outcomes[number] for number in able[start : start + batch]}
+            for outputs in generation.decode_apart(together, traced, watch):
+                for number, output in outputs.items():
+                    outcomes[number] = _named(output, number, len(prompts), errors)
             report(len(prompts) - len(able) + min(start + batch, len(able)))
     return outcomes
 
@@ -289,33 +311,6 @@ def _named(outcome: Any, number: int, of: int, errors: Errors) -> Any:
     if errors == "raise":
         raise named
     return named
-
-
-def decode_apart(
-    decode: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]
-) -> Iterator[tuple[Sequence[Item], Sequence[Result | UnmaskError]]]:
-    """Decode items together; halve what does not fit the memory, and after any other refusal decode each alone.
-
-    Yield the items that were decoded together and their results, or an item alone and the reason for its refusal.
-    """
-    if not items:
-        return
-    try:
-        results = decode(items)
-    except Exception as error:  # only the sentence is kept: the traceback holds the tensors
-        full, sentence = out_of_memory(error), str(error)
-        if not full and not isinstance(error, UnmaskError):
-            raise
-    else:
-        yield items, results
-        return
-    torch.cuda.empty_cache()
-    if len(items) == 1:
-        yield items, [UnmaskError("the memory does not hold this prompt, even alone" if full else sentence)]
-        return
-    size = (len(items) + 1) // 2 if full else 1
-    for start in range(0, len(items), size):
-        yield from decode_apart(decode, items[start : start + size])
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -5,13 +5,10 @@ A record writes out every default of a spec; a label shows only what differs fro
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from hashlib import blake2b
-from itertools import islice, product
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import unmask.decoders
@@ -25,11 +22,8 @@ from unmask.models.load import registered
 from unmask.registry import Call, parse
 from unmask.runs.record import Cell
 from unmask.runs.settings import Decoding, Placement, check_cost, check_max_forward_passes
-from unmask.tasks import Metric, Problem, Task, grading, task
-from unmask.tasks.published.benchmark import load_wording
-from unmask.tasks.task import configure, problems_of
-
-MOST_PROBLEMS = 1_000_000  # limit for a task without an end
+from unmask.tasks import Metric, task
+from unmask.tasks.task import configure
 
 
 @dataclass(frozen=True)
@@ -67,9 +61,8 @@ class Grid:
         """Return how a cell is decoded under this seed."""
         return replace(self.decoding, decoder=decoder.make(cell.decoder), length=cell.length, seed=seed)
 
-    def spec(self, problems: dict[str, list[Problem]]) -> dict[str, Any]:
-        """Return plain values; `decoders` are written out for each length in turn."""
-        tasks = [task.make(spec) for spec in self.tasks]
+    def spec(self, by_task: Mapping[str, list[Any]]) -> dict[str, Any]:
+        """Return plain values, with versions, prompts and problems by task; `decoders` are for each length in turn."""
         decoding = self.decoding.to_dict()
         for name in ("decoder", "length", "seed"):
             del decoding[name]
@@ -79,40 +72,19 @@ class Grid:
         return {
             "models": list(self.models),
             "tasks": list(self.tasks),
-            "task_versions": [each.version for each in tasks],
+            "task_versions": by_task["task_versions"],
             "decoders": [resolved(spec, length, block) for block, spec, length in every],
             "lengths": list(self.lengths),
             "seeds": list(self.seeds),
             "samples": self.samples,
             "limit": self.limit,
             "metric": self.metric,
-            "prompts": [_wording(each) for each in tasks],
-            "problems": [digest_of(each, problems[spec]) for each, spec in zip(tasks, self.tasks, strict=True)],
+            "prompts": by_task["prompts"],
+            "problems": by_task["problems"],
             **decoding,
             "traces": self.traces,
             **self.placement.spec(),
         }
-
-    def problems(self) -> dict[str, list[Problem]]:
-        """Return the problems of each task; a task that would refuse every problem is refused here."""
-        problems = {}
-        for spec in self.tasks:
-            source = task.make(spec)
-            grading.ready(source)
-            every = problems_of(source)
-            if not isinstance(every, Sequence):
-                self._check_end(spec)
-            problems[spec] = list(islice(every, self.limit))
-            if not problems[spec]:
-                raise UnmaskError(f"task {spec!r} has no problems")
-        return problems
-
-    def _check_end(self, spec: str) -> None:
-        """Refuse a task without an end unless a limit ends it."""
-        if self.limit is None:
-            raise UnmaskError(f"task {spec!r} has no end: say how many problems with --limit")
-        if self.limit > MOST_PROBLEMS:
-            raise UnmaskError(f"limit must be at most {MOST_PROBLEMS} for task {spec!r}, got {self.limit}")
 
 
 def make_grid(
@@ -177,21 +149,6 @@ def _shared_length(known: dict[str, Defaults | None]) -> int:
     return next(iter(lengths.values()))
 
 
-def _wording(source: Task) -> Any:
-    """Return the prompts that a task reads from a file, so that a changed file is a changed run."""
-    path = getattr(source, "prompts", None)
-    if not path:
-        return None
-    load_wording(path, task.name(source))  # refuses a file that is not one
-    return json.loads(Path(path).read_text(encoding="utf-8"))
-
-
-def digest_of(source: Task, problems: Sequence[Problem]) -> dict[str, Any]:
-    """Return a hash of the problems as the model reads them, so that changed data is a changed run."""
-    posed = json.dumps([[problem.id, source.messages(problem)] for problem in problems])
-    return {"count": len(problems), "digest": blake2b(posed.encode(), digest_size=8).hexdigest()}
-
-
 @cache
 def decoder_label(full: str, length: int) -> str:
     """Return the shortest spec that means `full` at this length, or `full` itself if its decoder is not known here."""
@@ -215,11 +172,6 @@ def _written_out(spec: Callable[[], str]) -> str | None:
         return spec()
     except (UnmaskError, ValueError, TypeError):
         return None
-
-
-def without(call: Call, keys: Iterable[str]) -> Call:
-    """Return a spec without these settings, at any depth."""
-    return Call(call.name, {key: without(value, keys) for key, value in call.settings.items() if key not in keys})
 
 
 def _shorten(full: str, read: Callable[[str], str | None]) -> str:

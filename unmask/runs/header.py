@@ -58,7 +58,7 @@ def _checksum(head: dict[str, Any]) -> str:
     return checksum({key: value for key, value in head.items() if key != "checksum"})
 
 
-def resume_header(folder: Path, head: dict[str, Any], begun: bool, digest: Digest | None = None) -> dict[str, Any]:
+def resume_header(folder: Path, head: dict[str, Any], begun: bool, digest: Digest) -> dict[str, Any]:
     """Return the header that a run goes on with, or refuse to mix two runs.
 
     It is the new one if nothing is recorded yet, else the stored one, which grows if the new run is larger.
@@ -73,10 +73,10 @@ def resume_header(folder: Path, head: dict[str, Any], begun: bool, digest: Diges
             raise UnmaskError(f"{str(folder)!r} holds a different run{why}")
         stored = _grown(stored, {**head, "spec": spec})
         write_head(folder, stored)
-    for model, checkpoint in zip(spec.get("models", ()), spec.get("checkpoints", ()), strict=False):
+    for model, checkpoint in zip(spec["models"], spec["checkpoints"], strict=True):
         note_checkpoint(folder, stored, model, checkpoint)
-    change = contrast(stored["arithmetic"], head["arithmetic"]) if "arithmetic" in stored else ""
-    if stored.get("deterministic") and change:
+    change = difference(stored["arithmetic"], head["arithmetic"])
+    if stored["deterministic"] and change:
         log.warning("%s was started with different arithmetic (%s): the last digits may differ", folder, change)
     return stored
 
@@ -100,10 +100,8 @@ def _asked(spec: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key != "checkpoints"}
 
 
-def _why_different(stored: dict[str, Any], spec: dict[str, Any], digest: Digest | None) -> str:
+def _why_different(stored: dict[str, Any], spec: dict[str, Any], digest: Digest) -> str:
     """Return why a stored run cannot grow into this one; empty if it can."""
-    if digest is None:
-        return f" ({difference(stored, spec)}): {REMEDY}"
     missing, changed = _listed(_missing(stored, spec)), _changes(stored, spec, digest)
     if not changed:
         return f": name {missing} too, a run only grows; or choose a different folder" if missing else ""
@@ -172,14 +170,8 @@ def arithmetic() -> dict[str, str]:
     return {"instructions": torch.backends.cpu.get_cpu_capability(), "mkl": os.environ.get("MKL_CBWR", "")}
 
 
-def contrast(there: dict[str, str], here: dict[str, str]) -> str:
-    """Return in words how the arithmetic of two machines differs; empty if it does not."""
-    differing = [name for name in here if there.get(name) != here[name]]
-    return ", ".join(f"{name} {there.get(name)} there, {here[name]} here" for name in differing)
-
-
 def difference(stored: dict[str, Any], spec: dict[str, Any]) -> str:
-    """Return in words how a stored spec and a new one differ."""
+    """Return in words how stored values and new ones differ; empty if they do not."""
     keys = [key for key in dict.fromkeys([*stored, *spec]) if stored.get(key) != spec.get(key)]
     return "; ".join(f"{key}: {_contrast(stored.get(key), spec.get(key))}" for key in keys)
 

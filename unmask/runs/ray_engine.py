@@ -1,6 +1,6 @@
 """Workers on one or many machines, run by Ray: on an existing cluster, or on one started for the run.
 
-Each actor holds the model; jobs and results travel as plain values. A worker has one job at a time, so that its death
+Each actor is a worker that holds the model. It has one job at a time, so that its death
 can be traced to a problem: the problems of a batch whose worker died are tried again one by one by other workers, and a
 problem that killed two workers alone becomes a recorded failure.
 """
@@ -13,13 +13,13 @@ import os
 import socket
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from unmask import environment
 from unmask.errors import UnmaskError, check_at_least
 from unmask.runs.engine import Batches
-from unmask.runs.header import contrast
+from unmask.runs.header import difference
 from unmask.runs.record import Cell, Measured
 from unmask.runs.worker import Answer, Done, Job, Worker
 from unmask.version import __version__
@@ -33,14 +33,6 @@ except ImportError:
 MAX_DEATHS = 2  # deaths of workers on one problem alone, after which it is left out
 MAX_FAILED_STARTS = 5  # consecutive deaths of workers before their first job
 PATIENCE = 900.0  # seconds without a worker or an answer before the cluster counts as gone
-
-
-class Actor(Worker):
-    """A worker that takes and returns plain values."""
-
-    def work(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Decode a job."""
-        return asdict(self.run(Job.from_dict(job)))
 
 
 @dataclass
@@ -62,7 +54,7 @@ class WorkerPool:
     def give(self, job: Job) -> None:
         """Have an idle worker decode a job."""
         actor = self.idle.pop()
-        self.busy[actor.work.remote(job.to_dict())] = (actor, job)
+        self.busy[actor.run.remote(job)] = (actor, job)
 
     def end(self) -> None:
         """Kill all workers."""
@@ -83,7 +75,7 @@ class Ray:
             on_gpu = jobs[0].placement.device == "cuda"
             count = count_workers(self.workers, on_gpu)
             need: Any = {"num_gpus": 1} if on_gpu else {"num_cpus": 1}
-            actor: Any = ray.remote(Actor).options(**need, max_restarts=0, max_task_retries=0)
+            actor: Any = ray.remote(Worker).options(**need, max_restarts=0, max_task_retries=0)
             share = 1.0 if on_gpu else 1 / count  # cores share their machine's memory
             pool = WorkerPool(lambda: actor.remote(share), exact=not on_gpu)
             try:
@@ -141,7 +133,7 @@ def _run(queue: Queue, pool: WorkerPool, count: int) -> Iterator[tuple[Job, Done
             raise UnmaskError(f"no worker answered for {PATIENCE:.0f} s: is the cluster still up?")
         actor, job = pool.busy.pop(ready[0])
         try:
-            values = ray.get(ready[0], timeout=PATIENCE)
+            done = ray.get(ready[0], timeout=PATIENCE)
         except (RayActorError, GetTimeoutError):
             _kill(actor)  # it may be alive and unreachable
             yield from _replace(queue, pool, job)
@@ -150,11 +142,10 @@ def _run(queue: Queue, pool: WorkerPool, count: int) -> Iterator[tuple[Job, Done
             raise error.cause if isinstance(error.cause, UnmaskError) else error from None
         pool.idle.append(actor)
         if job is None:
-            pool.first = pool.first or values
-            _check(values, pool.first if pool.exact else values)
+            pool.first = pool.first or done
+            _check(done, pool.first if pool.exact else done)
             continue
         pool.failed_starts = 0
-        done = Done.from_dict(values)
         queue.batches.update(job, done)
         yield job, done
 
@@ -182,7 +173,7 @@ def _check(facts: dict[str, Any], first: dict[str, Any]) -> None:
         raise UnmaskError(f"worker {worker} has unmask {version}, this is {__version__}: install the same version")
     if environment.deterministic() and not facts["deterministic"]:
         raise UnmaskError(f"worker {facts['name']} loaded torch before unmask could fix the order of summation")
-    change = contrast(first["arithmetic"], facts["arithmetic"])
+    change = difference(first["arithmetic"], facts["arithmetic"])
     if environment.deterministic() and change:
         raise UnmaskError(
             f"workers {first['name']} and {facts['name']} compute differently ({change}): "

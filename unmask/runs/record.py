@@ -100,11 +100,6 @@ class Record:
     def name(self) -> Name:
         return Name(self.model, self.task, self.decoder, self.length, self.seed, self.sample, self.problem)
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Record:
-        """Return the record whose `asdict` these values are."""
-        return cls(**values | {"cost": Counts(**values["cost"]), "measured": Measured(**values["measured"])})
-
     def line(self) -> bytes:
         """Return the record as a line of the file."""
         values = asdict(self)
@@ -131,7 +126,7 @@ def read_record(line: bytes | str) -> Record:
         _check(part, kind)
     if signed != checksum(values):
         raise ValueError("checksum mismatch")
-    return Record.from_dict(values)
+    return Record(**values | {"cost": Counts(**values["cost"]), "measured": Measured(**values["measured"])})
 
 
 def checksum(values: dict[str, Any]) -> str:

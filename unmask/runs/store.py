@@ -51,16 +51,14 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     head = read_head(folder)
     if head is None:
         raise UnmaskError(f"{str(folder)!r} is not a run: it has no {HEAD}")
-    records, _ = read_records(folder / RECORDS, head["spec"])
+    records, _ = read_records(folder / RECORDS, head["spec"], {})
     return Run(folder, head, sorted(records, key=lambda record: record.name))
 
 
-def read_records(
-    path: Path, spec: dict[str, Any] | None = None, problems: Problems | None = None
-) -> tuple[list[Record], int]:
+def read_records(path: Path, spec: dict[str, Any], problems: Problems) -> tuple[list[Record], int]:
     """Return the records and the number of bytes they fill; the rest is an incomplete line.
 
-    Each record must be whole and belong to the run that `spec` describes, and its problem to its task's, if given.
+    Each record must be whole and belong to the run that `spec` describes, and its problem to its task's, if known.
     """
     try:
         raw = path.read_bytes()
@@ -70,7 +68,7 @@ def read_records(
         raise UnmaskError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     lines = raw.split(b"\n")
     torn = len(lines.pop())
-    known = _known(spec or {}, problems or {})
+    known = _known(spec, problems)
     records: dict[Name, Record] = {}
     for number, line in enumerate(lines, 1):
         try:
@@ -141,10 +139,7 @@ class RunFolder:
 
 @contextlib.contextmanager
 def open_run(
-    folder: str | os.PathLike[str],
-    head: dict[str, Any],
-    problems: Problems | None = None,
-    digest: Digest | None = None,
+    folder: str | os.PathLike[str], head: dict[str, Any], problems: Problems, digest: Digest
 ) -> Iterator[RunFolder]:
     """Begin the run that `head` describes, resume it, or let it grow; the folder of a different run is refused.
 
@@ -175,8 +170,8 @@ def _begun(path: Path) -> bool:
 
 LONG = 48  # characters above which an answer is replaced by its hash
 _NAME = ("model", "task", "task_version", "decoder", "length", "seed", "sample")
-_PLAIN = ("answer", "key", "right", "score", "error")
 _MEASURED = ("calls", "seconds", "memory", "batch")
+_COLUMNS = ("answer", "key", "right", "score", "error", *COUNTS, *_MEASURED)
 
 
 def pack(run: Run) -> Iterator[dict[str, Any]]:
@@ -195,12 +190,11 @@ def _packed(cell: list[Any], records: list[Record], ids: dict[str, list[str]]) -
     """Return the columns of the records of one cell, seed and sample."""
     problems, known = [record.problem for record in records], ids[records[0].task]
     place = {problem: number for number, problem in enumerate(known)}
-    columns = {name: [_short(getattr(record, name)) for record in records] for name in _PLAIN}
+    which = None if problems == known else [place[problem] for problem in problems]
+    rows = [{**vars(record), **vars(record.cost), **vars(record.measured)} for record in records]
+    columns = {name: [_short(row[name]) for row in rows] for name in _COLUMNS}
     same = zip(columns["key"], columns["answer"], strict=True)
     columns["key"] = [None if key == answer else key for key, answer in same]
-    columns |= {name: [getattr(record.cost, name) for record in records] for name in COUNTS}
-    columns |= {name: [getattr(record.measured, name) for record in records] for name in _MEASURED}
-    which = None if problems == known else [place[problem] for problem in problems]
     return {"cell": cell, "problems": which, **{name: _alike(values) for name, values in columns.items()}}
 
 
@@ -219,12 +213,14 @@ def _unpacked(line: dict[str, Any], ids: dict[str, list[str]]) -> Iterator[Recor
     cell = dict(zip(_NAME, line["cell"], strict=True))
     known = ids[cell["task"]]
     problems = known if line["problems"] is None else [known[number] for number in line["problems"]]
-    columns = {name: _spread(line[name], len(problems)) for name in (*_PLAIN, *COUNTS, *_MEASURED)}
-    for number, problem in enumerate(problems):
-        at = {name: values[number] for name, values in columns.items()}
-        plain = {name: at[name] for name in _PLAIN} | {"key": at["answer"] if at["key"] is None else at["key"]}
-        cost, measured = Counts(**{name: at[name] for name in COUNTS}), {name: at[name] for name in _MEASURED}
-        yield Record(**cell, problem=problem, prompt="", cost=cost, measured=Measured(**measured), **plain)
+    columns = [_spread(line[name], len(problems)) for name in _COLUMNS]
+    for problem, *row in zip(problems, *columns, strict=True):
+        values = dict(zip(_COLUMNS, row, strict=True))
+        if values["key"] is None:
+            values["key"] = values["answer"]
+        cost = Counts(**{name: values.pop(name) for name in COUNTS})
+        measured = Measured(**{name: values.pop(name) for name in _MEASURED})
+        yield Record(**cell, problem=problem, prompt="", cost=cost, measured=measured, **values)
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:

@@ -173,13 +173,14 @@ def _render(model: Model, prompt: Any) -> str:
         if message["role"] not in ROLES:
             raise UnmaskError(f"unknown role {message['role']!r}: known: {', '.join(sorted(ROLES))}")
     if not getattr(model.text, "templated", True):
-        _warn_plain(model.name)
+        warn_once(f"{model.name} has no chat template: messages are joined as plain text")
     return model.text.chat(prompt)
 
 
 @cache
-def _warn_plain(name: str) -> None:
-    log.warning("%s has no chat template: messages are joined as plain text", name)
+def warn_once(sentence: str) -> None:
+    """Log a warning the first time that it is given."""
+    log.warning(sentence)
 
 
 def _parts(text: str, infill: bool) -> tuple[str | int, ...]:

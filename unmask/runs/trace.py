@@ -19,17 +19,17 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from unmask.core import Branch, Canvas, Frame
+from unmask.core.denoiser import Exchange
 from unmask.errors import UnmaskError
-from unmask.runs.files import read_json_lines, write_whole
+from unmask.runs.files import read_json_lines, write_output
 
 FORMAT, VERSION = "unmask-trace", 1
 NONE = -1  # no likeliest token: nothing was asked, or something is written
@@ -52,10 +52,7 @@ class Trace:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file that appears whole or not at all."""
-        try:
-            write_whole(Path(path), "".join(self.lines()))
-        except OSError as error:
-            raise UnmaskError(f"the trace cannot be written to {str(path)!r}: {error.strerror}") from None
+        write_output(path, "".join(self.lines()), "trace")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
@@ -68,9 +65,19 @@ class Trace:
     def replay(self) -> Iterator[Frame]:
         """Yield every frame again, with its canvas as it was."""
         try:
-            yield from _replay(self)
+            yield from self._frames()
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             raise UnmaskError(f"the trace does not hold together: {type(error).__name__} {error}") from None
+
+    def _frames(self) -> Iterator[Frame]:
+        dtype, slots = _DTYPES[self.header["dtype"]], torch.tensor(self.slots, dtype=torch.long)
+        ids, length, mask = self.header["ids"], self.header["length"], self.header["mask"]
+        now = Canvas.blank([ids], length, mask, infill=True, dtype=dtype)
+        for line in self.steps:
+            source, step = torch.tensor(line["source"], dtype=torch.long), line["step"]
+            branch = _read_branch(line["branch"], now, slots, step) if "branch" in line else None
+            now = _written(now.rows(source), line["writes"], step)
+            yield Frame(now, torch.tensor(line["score"], dtype=dtype), step, branch, parent=source)
 
     @property
     def step_map(self) -> list[int]:
@@ -119,24 +126,27 @@ class Recorder:
         self.before = _alone(self.before, torch.zeros(1, dtype=torch.long, device=self.before.tokens.device), pad)
         self.words.update(self.before.tokens[0].tolist())
         self.now = self.before
-        self.drafts = torch.full_like(
-            self.before.tokens, NONE
-        )  # the likeliest token of every mask that was asked about
-        self.entropies = Entropies(self.before)
+        # The likeliest token of every mask that was asked about.
+        self.drafts = torch.full_like(self.before.tokens, NONE)
+        # The entropy when a position was written or a mask was asked about, else NaN; and by position, token, log p and
+        # step, because a text may return.
+        self.entropy = torch.full(self.before.tokens.shape, math.nan, dtype=torch.float64)
+        self.known: dict[tuple[Any, ...], float] = {}
 
     def see(self, frame: Frame, problem: int, pad: int) -> None:
         """Add the line of a frame; the problem's row has `pad` positions of padding on its left."""
         rows = (frame.canvas.problem == problem).nonzero()[:, 0]
         source = self._local((rows if frame.parent is None else frame.parent[rows]).cpu())
-        canvas = _alone(frame.canvas, rows, pad)
+        canvas, old = _alone(frame.canvas, rows, pad), self.now.rows(source)
         line: dict[str, Any] = {"step": frame.step, "source": source.tolist()}
-        line["writes"] = _changes(self.now.rows(source), canvas, frame.step)
+        line["writes"] = _changes(old, canvas, frame.step)
         line["score"] = frame.score[rows].tolist()
         if frame.forward_passes is not None:
             line["forward_passes"] = int(frame.forward_passes[problem])
         predictions = Predictions(frame, problem, pad)
-        line["drafts"] = self._drafts(source, canvas, predictions)
-        line["entropy"] = self.entropies.see(canvas, source, line["writes"], frame.step, predictions)
+        self.drafts, self.entropy = self.drafts[source], self.entropy[source]
+        line["drafts"] = self._drafts(canvas, old, predictions)
+        line["entropy"] = self._entropies(canvas, line["writes"], frame.step, predictions)
         if frame.branch is not None:
             line["branch"] = self._branch(frame.branch, problem, pad, frame.step)
         self.words.update(canvas.tokens.flatten().tolist())
@@ -149,20 +159,40 @@ class Recorder:
             return torch.zeros_like(rows)
         return torch.searchsorted(self.rows, rows).clamp(max=len(self.rows) - 1)
 
-    def _drafts(self, source: Tensor, canvas: Canvas, predictions: Predictions) -> list[list[int]]:
+    def _drafts(self, canvas: Canvas, old: Canvas, predictions: Predictions) -> list[list[int]]:
         """Update the likeliest tokens of the masks and return [row, position, token] of those that changed."""
-        old, before = self.now.rows(source), self.drafts[source].masked_fill(~canvas.masked, NONE)
+        before = self.drafts.masked_fill(~canvas.masked, NONE)
         self.drafts = before.clone()
         for row in canvas.masked.any(1).nonzero()[:, 0].tolist():
-            found = predictions.likeliest(canvas.tokens[row]) or predictions.likeliest(old.tokens[row])
-            if found is not None:
-                at, token = found
-                masked = canvas.masked[row, at]
-                self.drafts[row, at[masked]] = token[masked]
+            found = predictions.of(canvas.tokens[row]) or predictions.of(old.tokens[row])
+            masked = canvas.masked[row].tolist()
+            for place, (token, _) in found.items():
+                if masked[place]:
+                    self.drafts[row, place] = token
         row, place = (self.drafts != before).nonzero().unbind(1)
         changed = torch.stack([row, place, self.drafts[row, place]], 1).tolist()
         self.words.update(token for _, _, token in changed)
         return changed
+
+    def _entropies(
+        self, canvas: Canvas, writes: list[list[Any]], step: int, predictions: Predictions
+    ) -> list[float | None]:
+        """Return the entropy of each write; earlier frames know what was not asked about since the last."""
+        written: list[float | None] = []
+        for row, place, token, logp, *when in writes:
+            name = place, token, logp, when[0] if when else step
+            asked = canvas.tokens[row].masked_fill(canvas.order[row] >= name[-1], canvas.mask_id)
+            before = self.known.get(name, float(self.entropy[row, place]))
+            _, entropy = predictions.of(asked).get(place, (NONE, before))
+            self.entropy[row, place] = self.known[name] = entropy
+            written.append(None if math.isnan(entropy) or token == canvas.mask_id else round(entropy, DIGITS))
+        self.entropy[canvas.masked] = math.nan
+        for row in canvas.masked.any(1).nonzero()[:, 0].tolist():  # some decoders ask about a row before its frame
+            masked = canvas.masked[row].tolist()
+            for place, (_, entropy) in predictions.of(canvas.tokens[row]).items():
+                if masked[place]:
+                    self.entropy[row, place] = entropy
+        return written
 
     def _branch(self, branch: Branch, problem: int, pad: int, step: int) -> dict[str, Any]:
         rows = (branch.canvas.problem == problem).nonzero()[:, 0]
@@ -173,10 +203,7 @@ class Recorder:
         self.words.update(completion.flatten().tolist())
         return {
             "parent": parent.tolist(),
-            "draw": branch.draw[rows].tolist(),
-            "score": branch.score[rows].tolist(),
-            "blocks": branch.blocks[rows].tolist(),
-            "kept": branch.kept[rows].tolist(),
+            **{name: getattr(branch, name)[rows].tolist() for name in ("draw", "score", "blocks", "kept")},
             "writes": _changes(self.now.rows(parent), canvas, step),
             "completion": completion.tolist(),
         }
@@ -186,16 +213,8 @@ def _alone(canvas: Canvas, rows: Tensor, pad: int) -> Canvas:
     """Return one problem's rows without its batch: no padding, its own row numbers, on the CPU."""
     part = canvas.rows(rows)
     zeros = torch.zeros(len(rows), dtype=torch.long)
-    return replace(
-        part,
-        tokens=part.tokens[:, pad:].cpu(),
-        order=part.order[:, pad:].cpu(),
-        logp=part.logp[:, pad:].cpu(),
-        pad=zeros,
-        problem=zeros,
-        start=canvas.start - pad,
-        ragged=False,
-    )
+    grids = {name: getattr(part, name)[:, pad:].cpu() for name in ("tokens", "order", "logp")}
+    return replace(part, **grids, pad=zeros, problem=zeros, start=canvas.start - pad, ragged=False)
 
 
 def _changes(old: Canvas, new: Canvas, step: int) -> list[list[Any]]:
@@ -209,21 +228,6 @@ def _changes(old: Canvas, new: Canvas, step: int) -> list[list[Any]]:
     return writes
 
 
-def _replay(trace: Trace) -> Iterator[Frame]:
-    header = trace.header
-    dtype = _DTYPES[header["dtype"]]
-    now = Canvas.blank([header["ids"]], header["length"], header["mask"], infill=True, dtype=dtype)
-    slots = now.masked[0].nonzero()[:, 0]
-    for line in trace.steps:
-        parents = now
-        source = torch.tensor(line["source"], dtype=torch.long)
-        now = _written(parents.rows(source), line["writes"], line["step"])
-        branch = None
-        if "branch" in line:
-            branch = _replay_branch(line["branch"], parents, slots, line["step"])
-        yield Frame(now, torch.tensor(line["score"], dtype=dtype), line["step"], branch, parent=source)
-
-
 def _written(canvas: Canvas, writes: list[list[Any]], step: int) -> Canvas:
     tokens, order, logp = canvas.tokens.clone(), canvas.order.clone(), canvas.logp.clone()
     for row, place, token, chance, *when in writes:
@@ -232,90 +236,33 @@ def _written(canvas: Canvas, writes: list[list[Any]], step: int) -> Canvas:
     return replace(canvas, tokens=tokens, order=order, logp=logp)
 
 
-def _replay_branch(line: dict[str, Any], parents: Canvas, slots: Tensor, step: int) -> Branch:
+def _read_branch(line: dict[str, Any], parents: Canvas, slots: Tensor, step: int) -> Branch:
     parent = torch.tensor(line["parent"], dtype=torch.long)
     canvas = _written(parents.rows(parent), line["writes"], step)
     completion = canvas.tokens.clone()
     completion[:, slots] = torch.tensor(line["completion"], dtype=torch.long)
-    dtype = parents.logp.dtype
-    return Branch(
-        canvas,
-        completion,
-        parent,
-        torch.tensor(line["draw"]),
-        torch.tensor(line["score"], dtype=dtype),
-        torch.tensor(line["blocks"], dtype=dtype),
-        torch.tensor(line["kept"]),
-    )
+    score, blocks = (torch.tensor(line[name], dtype=parents.logp.dtype) for name in ("score", "blocks"))
+    draw, kept = torch.tensor(line["draw"]), torch.tensor(line["kept"])
+    return Branch(canvas, completion, parent, draw, score, blocks, kept)
 
 
 class Predictions:
     """The model's predictions for one problem's texts since the last frame, by text."""
 
     def __init__(self, frame: Frame, problem: int, pad: int):
-        self.frame, self.pad = frame, pad
-        self._places = dict(self._texts(problem))  # the last time that each text was asked about
-        self._likeliest: dict[int, tuple[Tensor, Tensor]] = {}
-
-    def _texts(self, problem: int) -> Iterator[tuple[bytes, tuple[int, int]]]:
-        for number, exchange in enumerate(self.frame.exchanges):
-            tokens = exchange.canvas.tokens[:, self.pad :].cpu()
+        self.pad = pad
+        self._asked: dict[bytes, tuple[Exchange, int]] = {}  # the last time that each text was asked about
+        for exchange in frame.exchanges:
+            tokens = exchange.canvas.tokens[:, pad:].cpu()
             for row in (exchange.canvas.problem == problem).nonzero()[:, 0].tolist():
-                yield _key(tokens[row]), (number, row)
+                self._asked[tokens[row].numpy().tobytes()] = exchange, row
 
-    def likeliest(self, text: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return the positions that were asked about in this text, and the likeliest token of each."""
-        if (place := self._places.get(_key(text))) is None:
-            return None
-        number, row = place
-        if number not in self._likeliest:
-            exchange = self.frame.exchanges[number]
-            with torch.inference_mode():
-                token, _ = exchange.beliefs.best
-            self._likeliest[number] = exchange.at.cpu() - self.pad, token.cpu()
-        at, token = self._likeliest[number]
-        return at[row], token[row]
-
-    def entropies(self, text: Tensor) -> dict[int, float]:
-        """Return the entropy of each position that was asked about in this text."""
-        if (place := self._places.get(_key(text))) is None:
+    def of(self, text: Tensor) -> dict[int, tuple[int, float]]:
+        """Return the likeliest token and the entropy of each position that was asked about in this text."""
+        if (asked := self._asked.get(text.numpy().tobytes())) is None:
             return {}
-        exchange, row = self.frame.exchanges[place[0]], place[1]
+        exchange, row = asked
         with torch.inference_mode():
-            values = exchange.beliefs.entropy[row].tolist()
-        return dict(zip((exchange.at[row] - self.pad).tolist(), values, strict=True))
-
-
-def _key(tokens: Tensor) -> bytes:
-    return tokens.numpy().tobytes()
-
-
-class Entropies:
-    """Entropies of one problem's rows, in nats: when a position was written, or a mask was asked about; else NaN."""
-
-    def __init__(self, canvas: Canvas):
-        self.value = torch.full(canvas.tokens.shape, math.nan, dtype=torch.float64)
-        self.known: dict[tuple[Any, ...], float] = {}  # by position, token, log p and step: a text may return
-
-    def see(
-        self, new: Canvas, source: torch.Tensor, writes: Sequence[Sequence[Any]], step: int, predictions: Predictions
-    ) -> list[float | None]:
-        """Return the entropy of each write of the rows `new`; earlier frames know what was not asked since the last."""
-        self.value, written = self.value[source], []
-        for row, place, token, logp, *when in writes:
-            order = when[0] if when else step
-            asked = new.tokens[row].masked_fill(new.order[row] >= order, new.mask_id)
-            before = self.known.get((place, token, logp, order), float(self.value[row, place]))
-            entropy = predictions.entropies(asked).get(place, before)
-            self.value[row, place] = self.known[place, token, logp, order] = entropy
-            written.append(None if math.isnan(entropy) or token == new.mask_id else round(entropy, DIGITS))
-        self._look_ahead(new, predictions)
-        return written
-
-    def _look_ahead(self, new: Canvas, predictions: Predictions) -> None:
-        """Note what is known of masks: some decoders ask about a row before the frame that shows it."""
-        self.value[new.masked] = math.nan
-        for row in new.masked.any(1).nonzero()[:, 0].tolist():
-            for place, entropy in predictions.entropies(new.tokens[row]).items():
-                if new.masked[row, place]:
-                    self.value[row, place] = entropy
+            token, entropy = exchange.beliefs.best[0][row].tolist(), exchange.beliefs.entropy[row].tolist()
+        places = (exchange.at[row] - self.pad).tolist()
+        return dict(zip(places, zip(token, entropy, strict=True), strict=True))

@@ -1,6 +1,6 @@
 """A worker holds a model, decodes jobs and returns records that are not graded yet. It is the same in every engine.
 
-Only plain values travel to and from a worker: specs, prompts and texts, never objects.
+Jobs and results may be pickled on their way: they hold settings, prompts and texts, and never a tensor.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from unmask.errors import UnmaskError
 from unmask.models import Messages, Model
 from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.models.devices import free, proc_bytes
-from unmask.runs.generation import Generation, Output, decode_apart
+from unmask.runs.generation import Generation, Output
 from unmask.runs.header import arithmetic
 from unmask.runs.record import Cell, Counts, Measured, Record, finite
 from unmask.runs.settings import Decoding, Placement
@@ -49,18 +49,6 @@ class Job:
     def part(self, start: int, stop: int) -> Job:
         """Return a job of some of its problems."""
         return replace(self, problems=self.problems[start:stop])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self) | {"cell": list(self.cell), "decoding": self.decoding.to_dict()}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Job:
-        """Return the job whose `to_dict` these values are."""
-        decoding, placement = Decoding.from_dict(values["decoding"]), Placement(**values["placement"])
-        problems = tuple((name, tuple(messages)) for name, messages in values["problems"])
-        parts = {"cell": Cell(*values["cell"]), "decoding": decoding, "placement": placement, "problems": problems}
-        return cls(**values | parts)
 
     @property
     def shape(self) -> tuple[str, str, int]:
@@ -94,12 +82,6 @@ class Done:
     seconds: float
     checkpoint: dict[str, Any] | None = None  # fingerprint of the model that answered
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Done:
-        """Return the result whose `asdict` these values are."""
-        answers = [Answer(**answer | {"record": Record.from_dict(answer["record"])}) for answer in values["answers"]]
-        return cls(**{**values, "answers": tuple(answers)})
-
 
 class Worker:
     """Decodes jobs, keeping the model of the last one."""
@@ -122,12 +104,10 @@ class Worker:
         base, began = gauge.begin(), time.perf_counter()
         prompts: list[Any] = [generation.try_read(list(messages)) for _, messages in job.problems]
         outcomes, batches = list(prompts), [0] * len(prompts)
-        able = [number for number, prompt in enumerate(prompts) if isinstance(prompt, EncodedPrompt)]
-        for numbers, outputs in decode_apart(
-            lambda numbers: generation.outputs([prompts[number] for number in numbers], job.traced), able
-        ):
-            for number, output in zip(numbers, outputs, strict=True):
-                outcomes[number], batches[number] = output, len(numbers)
+        able = {number: prompt for number, prompt in enumerate(prompts) if isinstance(prompt, EncodedPrompt)}
+        for outputs in generation.decode_apart(able, job.traced):
+            for number, output in outputs.items():
+                outcomes[number], batches[number] = output, len(outputs)
         peak, seconds = gauge.peak(), time.perf_counter() - began
         answers = [
             self._answer(job, number, prompts[number], outcome, Measured(memory=peak, batch=batches[number]))

@@ -19,7 +19,7 @@ from unmask.models import Model
 from unmask.models.checkpoints.tokenizer import Subwords
 from unmask.models.checkpoints.weights import save_folder, token_id, write_json
 from unmask.models.network.network import Network
-from unmask.runs.files import locked, make_folder, refusal, write_whole
+from unmask.runs.files import locked, make_folder, refusing, write_whole
 from unmask.runs.generation import Generation
 from unmask.runs.settings import Decoding
 from unmask.runs.text import read_prompt
@@ -108,12 +108,10 @@ def make(
 
     Ctrl-C ends it after the current step, when the state has been saved.
     """
-    try:
+    with refusing(out, "training", "the last state is still there"):
         make_folder(out, (TOKENIZER, STATE), "training")
         with locked(out):
             return _train(recipe, out, device, workers, steps, report)
-    except OSError as error:
-        raise refusal(out, error, "training", "the last state is still there") from None
 
 
 def _train(
