@@ -139,10 +139,10 @@ def test_random_shapes_need_no_files_and_get_no_mask_in_their_prompts():
     for name in ("llada-nano", "dream-nano"):
         subject = Subject.of_shape(name, "cpu", "float32")
         prompts = subject.prompts(Sizes(problems=50, prompt=50))
-        assert all(subject.denoiser.mask_id not in prompt for prompt in prompts)
+        assert all(subject.network.mask_id not in prompt for prompt in prompts)
         canvas = subject.canvas(prompts[:2], 4)
-        token, logp = subject.denoiser(canvas, canvas.slots).best
-        assert bool((token != subject.denoiser.mask_id).all())
+        token, logp = subject.network(canvas, canvas.slots).best
+        assert bool((token != subject.network.mask_id).all())
         assert bool(logp.isfinite().all())
 
 

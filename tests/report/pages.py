@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
+
+from unmask.report.html import content_hash
 
 HOSTILE = (
     "</script><script>document.title='owned'</script>",
@@ -47,3 +50,17 @@ class Elements(HTMLParser):
     def handle_data(self, data):
         if self.inside:
             self.scripts[-1] += data
+
+
+def check_policy(page: str) -> str:
+    """Return the content policy of a page, which must allow its own style and script only; the page fetches nothing."""
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert policy is not None
+    assert style is not None
+    assert policy[1].startswith("default-src 'none'; img-src data:; ")
+    assert "unsafe" not in policy[1]
+    assert content_hash(style[1]) in policy[1]
+    assert content_hash(Elements(page).scripts[-1]) in policy[1]
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
+    return policy[1]

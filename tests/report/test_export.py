@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.report.examples import grid, record, write_run
-from unmask.errors import UnmaskError
 from unmask.report.export import COLUMNS, export, record_rows
 from unmask.report.formats import escape_latex
 from unmask.report.run_report import read_runs, run_report
@@ -92,8 +91,3 @@ def test_latex_escapes_what_tex_would_take_for_a_command():
     assert escape_latex(r"50% of a_b & \x {y} ~ ^ #1 $") == (
         r"50\% of a\_b \& \textbackslash{}x \{y\} \textasciitilde{} \textasciicircum{} \#1 \$"
     )
-
-
-def test_an_unknown_format_is_refused(folder: Path):
-    with pytest.raises(UnmaskError, match="did you mean 'jsonl'"):
-        export(read_runs([folder]), "json")

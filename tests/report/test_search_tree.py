@@ -1,12 +1,12 @@
 """A tree says what its trace says: every candidate counted once, the path to the answer marked, the same bytes."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-import unmask
+from tests.view import traces
 from unmask.errors import UnmaskError
 from unmask.report.plots import keep, kind_of
 from unmask.report.search_tree import describe, read_tree
@@ -14,14 +14,7 @@ from unmask.report.tree_drawing import tree_image
 from unmask.runs.trace import Trace
 
 SEARCHES = ("ots(beams=3, block=3, temperature=1)", "ots(beams=2, block=3, interval=1, temperature=1)")
-
-
-@cache
-def traced(spec: str, prompt: str = "abc", length: int = 6) -> Trace:
-    model = unmask.load("toy-transformer(letters=5)")
-    trace = unmask.generate(model, prompt, decoder=spec, length=length, trace=True).trace
-    assert trace is not None
-    return trace
+traced = partial(traces.traced, length=6)
 
 
 @pytest.mark.parametrize("spec", [*SEARCHES, "order-search(beams=2)", "token-search(beams=2)"])
@@ -111,7 +104,7 @@ def test_a_text_in_a_trace_cannot_steer_a_terminal():
         (lambda path: read_tree(traced("search")), "search has no tree: "),
         (lambda path: kind_of(path / "a.pgn"), "did you mean '.png'"),
         (lambda path: keep(b"", path / "no" / "a.svg"), "cannot be written"),
-        (lambda path: read_tree(traced(SEARCHES[0]), traced("low-confidence", "ab")), "different prompts"),
+        (lambda path: read_tree(traced(SEARCHES[0]), traced("low-confidence", prompt="ab")), "different prompts"),
         (lambda path: read_tree(Trace({}, [], {})), "incomplete or damaged"),
         (lambda path: tree_image(read_tree(traced("order-search", length=14)), "svg"), "at most 12 searches, got 14"),
     ],

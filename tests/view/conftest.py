@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 expect.set_options(timeout=60_000)  # on a busy machine
@@ -59,3 +60,14 @@ def tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
     yield tab
     for context in contexts:
         context.close()
+
+
+def check_accessible(page: Page) -> None:
+    """Check that a page is no wider than its window and that axe finds no serious violation."""
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    violations = [
+        (each["id"], [node["html"][:120] for node in each["nodes"]][:3])
+        for each in Axe().run(page).response["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert not violations

@@ -18,6 +18,7 @@ def model() -> unmask.Model:
     return unmask.load("toy-transformer(letters=5)")
 
 
+@cache
 def traced(spec: str, length: int = 12, prompt: str = "abc") -> Trace:
     trace = unmask.generate(model(), prompt, decoder=spec, length=length, trace=True).trace
     assert trace is not None

@@ -51,13 +51,13 @@ class Contender:
         """Return True if the model has the cache; random weights are never sure enough for threshold writing."""
         if self.decoder is threshold and subject.model is None:
             return False
-        return not self.caches or (self.cache == EXACT) == (subject.denoiser.block_size is not None)
+        return not self.caches or (self.cache == EXACT) == (subject.network.block_size is not None)
 
     def run(self, subject: Subject, prompts: Tokens, sizes: Sizes, seed: int, measurement: Measurement) -> Tokens:
         """Return the prompt and the best answer of each problem."""
         if self.kind == "plain":
             return self._run_plain(subject, prompts, sizes, seed, measurement)
-        denoiser = cached(subject.compiled if self.compiled else subject.denoiser, self.cache, subject.name)
+        denoiser = cached(subject.compiled if self.compiled else subject.network, self.cache, subject.name)
         canvas = subject.canvas(prompts, sizes.length)
         results = decode(self.decoder(sizes), Counted(denoiser, measurement), canvas, seed)
         return [result.canvas.tokens[0, int(result.canvas.pad[0]) :].tolist() for result in results]
@@ -69,12 +69,12 @@ class Contender:
             measurement.count(len(tokens), tokens.numel())
             return subject.forward(tokens)
 
-        settings: dict = {"block": sizes.block, "steps": sizes.steps, "seed": seed, "device": subject.device}
+        settings: dict = {"block": sizes.block, "steps": sizes.steps, "seed": seed, "device": subject.network.device}
         loop = reference_loops.one_path
         if self.decoder is search:
             loop = reference_loops.order_token_search
             settings |= {"beams": sizes.beams, "temperature": sizes.temperature, "rows_at_once": sizes.beams}
-        mask_id = subject.denoiser.mask_id
+        mask_id = subject.network.mask_id
         return [loop(forward, prompt, sizes.length, mask_id, **settings).tokens for prompt in prompts]
 
 

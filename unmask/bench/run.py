@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,6 @@ class Plan:
         if not self.contenders:
             raise UnmaskError("there is nothing to measure: name at least one contender")
 
-    def compared(self) -> list[Case]:
-        return [Case(name, self.sizes) for name in self.contenders]
-
     def swept(self) -> Iterator[list[Case]]:
         """Yield the cases of each sweep, cheapest first. The comparison already covers the plan's own sizes."""
         preferred = [name if f"{name}-compiled" not in self.contenders else f"{name}-compiled" for name in SWEPT]
@@ -110,7 +108,7 @@ class BenchmarkRun:
             "agreement": {},
         }
         self.show(f"{subject.name} on {self.about['machine']['device']}")
-        self._measure_all(self.plan.compared())
+        self._measure_all([Case(name, self.plan.sizes) for name in self.plan.contenders])
         self._compare_with_plain()
         for cases in self.plan.swept():
             self._measure_all(cases, PATIENCE)
@@ -126,8 +124,11 @@ class BenchmarkRun:
             for case in cases:
                 if number == 1:
                     self._warm_up(case)
-                if max(case.seconds, default=0.0) <= patience:
-                    self._measure(case, f"round {number} of {self.plan.repeat}")
+                run = self._run(case, case.sizes) if max(case.seconds, default=0.0) <= patience else None
+                if run:
+                    case.runs.append(run)
+                    self.show(f"{case.name}: {run.seconds:.2f} s (round {number} of {self.plan.repeat})")
+                    self.save(self.results())
 
     def _warm_up(self, case: Case) -> None:
         """Run a few steps. In a sweep only contenders that compile layers or capture graphs per shape need them."""
@@ -137,13 +138,6 @@ class BenchmarkRun:
             if run:
                 self.show(f"{case.name}: warmed up in {run.seconds:.2f} s")
 
-    def _measure(self, case: Case, when: str) -> None:
-        run = self._run(case, case.sizes)
-        if run:
-            case.runs.append(run)
-            self.show(f"{case.name}: {run.seconds:.2f} s ({when})")
-            self.save(self.results())
-
     def _run(self, case: Case, sizes: Sizes, problems: int | None = None) -> Measurement | None:
         """Run a contender. One that fails is reported, and the others go on."""
         if case.error or self._late():
@@ -151,11 +145,8 @@ class BenchmarkRun:
         contender, prompts = CONTENDERS[case.contender], self.subject.prompts(case.sizes)[:problems]
         baseline = self.about["machine"]["memory"] if contender.caches else None  # caches keep memory between runs
         try:
-            return measure(
-                lambda measurement: contender.run(self.subject, prompts, sizes, self.plan.seed, measurement),
-                self.subject.device,
-                baseline,
-            )
+            run = partial(contender.run, self.subject, prompts, sizes, self.plan.seed)
+            return measure(run, self.subject.network.device, baseline)
         except Exception as error:
             if isinstance(error, UnmaskError) and not any(case.runs for case in self.cases):
                 raise  # bad input: no contender could run
@@ -169,7 +160,7 @@ class BenchmarkRun:
         measured = [case.name for case in self.cases if case.runs]
         for name in ("ots", "ots-compiled"):
             if name in measured and not self._late():
-                denoiser = self.subject.compiled if CONTENDERS[name].compiled else self.subject.denoiser
+                denoiser = self.subject.compiled if CONTENDERS[name].compiled else self.subject.network
                 self.about["agreement"][name] = agreement(self.subject, denoiser, self.plan.sizes, self.plan.seed)
                 self.save(self.results())
 
@@ -178,11 +169,11 @@ class BenchmarkRun:
 
 
 def machine(subject: Subject) -> dict[str, Any]:
-    device = subject.device
+    device = subject.network.device
     return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else processor(),
         "kind": device.type,
-        "dtype": str(subject.weight_dtype).removeprefix("torch."),
+        "dtype": str(subject.network.module.embed.weight.dtype).removeprefix("torch."),
         "torch": torch.__version__,
         "python": platform.python_version(),
         "cores": os.cpu_count(),
@@ -193,5 +184,5 @@ def machine(subject: Subject) -> dict[str, Any]:
 
 def processor() -> str:
     info = Path("/proc/cpuinfo")
-    names = re.findall(r"^model name\s*:\s*(.+)", info.read_text(encoding="utf-8"), re.M) if info.exists() else []
-    return names[0].strip() if names else platform.machine()
+    name = re.search(r"^model name\s*:\s*(.+)", info.read_text(encoding="utf-8"), re.M) if info.exists() else None
+    return name[1].strip() if name else platform.machine()

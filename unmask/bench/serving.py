@@ -62,7 +62,7 @@ class Workload:
 
     @property
     def model(self) -> Model:
-        return Model(self.subject.name, self.subject.denoiser, Numbers(), frozenset(), self.length)
+        return Model(self.subject.name, self.subject.network, Numbers(), frozenset(), self.length)
 
     def _one_by_one(self, generation: Generation, prompts: Sequence[list[int]]) -> Load:
         times = [time.perf_counter()]

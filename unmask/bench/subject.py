@@ -12,7 +12,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from unmask.core import Canvas, Denoiser, Schedule
+from unmask.core import Canvas, Schedule
 from unmask.errors import UnmaskError, check_between
 from unmask.models import Model
 from unmask.models.checkpoints.random_weights import random_denoiser
@@ -62,7 +62,7 @@ class Subject:
     """A network and its prompts."""
 
     name: str  # name of the model or the shape
-    denoiser: Denoiser = field(repr=False)
+    network: Network = field(repr=False)
     model: Model | None = field(default=None, repr=False)  # None for random weights, which cannot read text
 
     @classmethod
@@ -71,33 +71,18 @@ class Subject:
 
     @classmethod
     def of_model(cls, model: Model) -> Subject:
+        if not isinstance(model.denoiser, Network):
+            raise UnmaskError(f"{model.name} is not a transformer: choose tiny, a folder or a --shape")
         return cls(model.name, model.denoiser, model)
 
-    def __post_init__(self) -> None:
-        _ = self.network  # raises if there is none
-
-    @property
-    def network(self) -> Network:
-        if not isinstance(self.denoiser, Network):
-            raise UnmaskError(f"{self.name} is not a transformer: choose tiny, a folder or a --shape")
-        return self.denoiser
-
     @cached_property
-    def compiled(self) -> Denoiser:
-        """The same weights in a second module, whose layers are compiled."""
+    def compiled(self) -> Network:
+        """Return the same weights in a second module, whose layers are compiled."""
         module = self.network.module
         shared = copy.deepcopy(module, {id(weight): weight for weight in module.parameters()})
         network = Network(shared, self.network.mask_id, self.network.shifted)
         compile_layers(network, self.name)
         return network
-
-    @property
-    def device(self) -> torch.device:
-        return self.denoiser.device
-
-    @property
-    def weight_dtype(self) -> torch.dtype:
-        return self.network.module.embed.weight.dtype
 
     def prompts(self, sizes: Sizes) -> Tokens:
         """Return random tokens, or Countdown problems if no prompt length is given."""
@@ -113,11 +98,11 @@ class Subject:
         """Return random tokens other than the mask."""
         generator = torch.Generator().manual_seed(seed)
         ids = torch.randint(self.network.module.shape.vocab - 1, (rows, count), generator=generator)
-        return (ids + (ids >= self.denoiser.mask_id)).tolist()
+        return (ids + (ids >= self.network.mask_id)).tolist()
 
     def canvas(self, prompts: Tokens, length: int) -> Canvas:
-        denoiser = self.denoiser
-        return Canvas.blank(prompts, length, denoiser.mask_id, device=self.device, dtype=denoiser.dtype)
+        network = self.network
+        return Canvas.blank(prompts, length, network.mask_id, device=network.device, dtype=network.dtype)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the logits at every position, as the published loops call their model."""

@@ -91,8 +91,8 @@ def _measure_serving(
     show = partial(_show, time.monotonic())
     workload = Workload(subject, plan.sizes.prompt or SHAPE_SIZES["prompt"], plan.sizes.length, plan.repeat, show)
     rows = workload.measure(decoders)
-    _save(out, {"model": subject.name, "device": str(subject.device), "note": note, "serve": rows})
-    title = f"{subject.name} · {subject.device} · prompt {workload.prompt} · L={workload.length}"
+    _save(out, {"model": subject.name, "device": str(subject.network.device), "note": note, "serve": rows})
+    title = f"{subject.name} · {subject.network.device} · prompt {workload.prompt} · L={workload.length}"
     print_json(rows) if json else formats.terminal([table(rows, title)])
 
 

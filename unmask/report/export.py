@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from unmask.errors import UnmaskError, check_known
+from unmask.report.formats import write_csv
 from unmask.report.gather import gather
 from unmask.runs.record import Counts, Measured, Record
 from unmask.runs.store import Run
@@ -48,11 +48,7 @@ def export(runs: Sequence[Run], form: str) -> bytes:
 
 
 def _csv(rows: Rows) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(COLUMNS), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    return write_csv(rows, list(COLUMNS)).encode()
 
 
 def _json_lines(rows: Rows) -> bytes:

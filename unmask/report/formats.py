@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rich import box
@@ -113,10 +113,14 @@ def comma_separated(cells: Sequence[dict[str, Any]]) -> str:
     shares = sorted((name for name in known if name.startswith("pass@")), key=lambda name: int(name[5:]))
     plain = [name for name in flat[0] if not name.startswith(("pass@", "against_"))]
     against = [f"against_{name}" for name in AGAINST if f"against_{name}" in known]
+    return write_csv(flat, [*plain, *shares, *against])
+
+
+def write_csv(rows: Iterable[dict[str, Any]], columns: Sequence[str]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, [*plain, *shares, *against], lineterminator="\n")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(flat)
+    writer.writerows(rows)
     return text.getvalue()
 
 
@@ -139,7 +143,6 @@ SIGNS = {
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     **{sign: f"$\\{name}$" for sign, name in zip(*FORMULAS, strict=True)},
 }
-SIGN = re.compile("|".join(map(re.escape, SIGNS)))
 
 
 def latex(tables: Sequence[Table], legend: Legend) -> str:
@@ -169,4 +172,4 @@ def table_latex(table: Table) -> str:
 
 def escape_latex(text: str) -> str:
     """Return text as TeX prints it; signs that its fonts lack become formulas."""
-    return SIGN.sub(lambda sign: SIGNS[sign[0]], visible(text))
+    return visible(text).translate(str.maketrans(SIGNS))

@@ -120,8 +120,8 @@ class Series:
         """Return the mean of each problem over lengths; it is empty if one of them is missing."""
         return mean_by_problem(self._values(lengths, quantity))
 
-    def mean_cost(self, unit: str = "forward_passes") -> float:
-        return fmean(result.cost[unit] for result in self.results.values())
+    def mean_cost(self) -> float:
+        return fmean(result.cost["forward_passes"] for result in self.results.values())
 
     def _values(self, lengths: Iterable[int], quantity: Quantity) -> list[Mapping[str, float]]:
         whole = self.records.keys() >= set(lengths)

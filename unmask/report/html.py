@@ -33,7 +33,7 @@ STATIC = Path(__file__).with_name("static")
 def render_template(template: Path, style: str, script: str, **values: Any) -> str:
     """Render a page whose content policy allows exactly this style and this script."""
     environment = Environment(
-        loader=FileSystemLoader(template.parent),
+        loader=FileSystemLoader([template.parent, STATIC]),  # every page extends `document.html`
         autoescape=True,
         undefined=StrictUndefined,
         finalize=lambda value: value if isinstance(value, Markup) else visible(str(value)),

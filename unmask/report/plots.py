@@ -15,7 +15,7 @@ from typing import Any
 from unmask.errors import UnmaskError, nearest
 from unmask.report.gather import Group, Quantity, Series, family, grouped, visible
 from unmask.report.statistics import Difference, Estimate
-from unmask.report.tables import pass_curves
+from unmask.report.tables import count_range, pass_curves
 from unmask.runs.files import write_whole
 
 # Okabe and Ito's colours, with violet and sand instead of their two lightest: they can be distinguished with any colour
@@ -269,8 +269,8 @@ def draw(plot: Plot, kind: str) -> bytes:
 
 
 def _scale(axes: Any, plot: Plot) -> None:
-    counts = sorted({point.estimate.n for _, points in plot.lines for point in points})
-    n = f"n={counts[0]}" if len(counts) == 1 else f"n={counts[0]}–{counts[-1]}" if counts else ""
+    counts = [point.estimate.n for _, points in plot.lines for point in points]
+    n = f"n={count_range(counts)}" if counts else ""
     axes.set_title(visible(", ".join(filter(None, (plot.title, n)))), fontsize=10, loc="left")
     axes.set(xlabel=plot.x if plot.ticks else f"{plot.x}, logarithmic", ylabel=plot.y)
     _x_ticks(axes, plot)

@@ -111,8 +111,8 @@ def _notes(measured: Sequence[Quality]) -> Iterable[str]:
 
 
 def _blocks(measured: Sequence[Quality]) -> list[int | None]:
-    known = {each.block for each in measured}
-    return [*sorted(block for block in known if block is not None), *([None] if None in known else [])]
+    """Return all blocks in their order; that of all blocks together is the last."""
+    return sorted({each.block for each in measured}, key=lambda block: np.inf if block is None else block)
 
 
 def _name(block: int | None) -> str:
@@ -155,20 +155,17 @@ def survival_table(candidates: Iterable[Candidate], title: str) -> Table:
     body = []
     for block, drawn in sorted(grouped(candidates, attrgetter("block")).items()):
         problems = [_of_problem(each) for each in grouped(drawn, attrgetter("problem")).values()]
-        drew, kept, lost, chosen = (_share(flags) for flags in zip(*problems, strict=True))
-        body.append((str(block + 1), drew, kept, lost, chosen, str(len(problems))))
+        shares = [estimate(list(map(float, flags))) for flags in zip(*problems, strict=True)]
+        body.append((str(block + 1), *shares, str(len(problems))))
     head = ("block", "among the candidates", "among the kept", "lost here", "the best is right", "n")
     return Table.of("accuracy", title, head, body, rank=False)
 
 
 def _of_problem(candidates: list[Candidate]) -> tuple[bool, bool, bool, bool]:
+    """Return whether a right one was drawn, kept, lost and ranked best in the last search of a block."""
     last = max(candidate.step for candidate in candidates)
     final = [candidate for candidate in candidates if candidate.step == last]  # of several searches in a block
     kept = [candidate for candidate in final if candidate.kept]
     drew, held = any(each.right for each in final), any(each.right for each in kept)
     best = max(kept, key=lambda each: each.scores["block"] if each.scores["block"] is not None else float("-inf"))
     return drew, held, drew and not held, best.right
-
-
-def _share(flags: Iterable[bool]) -> Estimate:
-    return estimate([float(flag) for flag in flags])

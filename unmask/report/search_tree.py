@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from operator import itemgetter
 
-from unmask.core import Branch, Frame
+from unmask.core import Branch
 from unmask.errors import UnmaskError
-from unmask.report.gather import visible
+from unmask.report.gather import grouped, visible
 from unmask.runs.grid import decoder_label
 from unmask.runs.trace import Trace
 
 MASK, END = "░", "∎"  # shown for a mask and for the end of the text
-Copy = tuple[float, float, bool]  # of a candidate: its score, the part that this search added, whether it was kept
 
 
 @dataclass(frozen=True)
@@ -111,15 +110,6 @@ class Reader:
         header, passes = self.trace.header, self.trace.end["cost"]["forward_passes"]
         return f"{self.label} · {header['model']} · seed {header['seed']} · {passes} forward passes"
 
-    @cached_property
-    def last(self) -> Frame:
-        return list(self.trace.replay())[-1]
-
-    @property
-    def final(self) -> tuple[int, ...]:
-        """Return the row that was chosen."""
-        return tuple(self.last.canvas.tokens[self.trace.end["chosen"]].tolist())
-
     def searches(self) -> list[SearchStep]:
         places: list[int | None] = [None]  # of each row, the node it came from in the latest search
         scores, searches = [0.0], []
@@ -130,7 +120,7 @@ class Reader:
                 places = [places[row] for row in source]
             else:
                 above = searches[-1].nodes if searches else ()
-                nodes = [self._node(above, *group) for group in _grouped(frame.branch, places, scores)]
+                nodes = self._nodes(frame.branch, above, places, scores)
                 index = {(node.parent, node.tokens): place for place, node in enumerate(nodes)}
                 rows = map(tuple, frame.canvas.tokens.tolist())
                 places = [index[places[row], tokens] for row, tokens in zip(source, rows, strict=True)]
@@ -143,12 +133,20 @@ class Reader:
             )
         return _marked(searches, places[self.trace.end["chosen"]])
 
-    def _node(self, above: Sequence[Node], parent: int | None, tokens: tuple[int, ...], copies: list[Copy]) -> Node:
-        before = self.blank if parent is None else above[parent].tokens
-        written = tuple(place for place in self.slots if before[place] != tokens[place])
-        score, gain, _ = max(copies, key=lambda copy: copy[0])
-        kept = sum(kept for _, _, kept in copies)
-        return Node(self.text(tokens, written), written, tokens, parent, score, gain, len(copies), kept)
+    def _nodes(
+        self, branch: Branch, above: Sequence[Node], places: Sequence[int | None], before: Sequence[float]
+    ) -> list[Node]:
+        """Group candidates of one parent that wrote the same tokens; sort the nodes by parent, then by score."""
+        rows = map(tuple, branch.canvas.tokens.tolist())
+        candidates = zip(branch.parent.tolist(), rows, branch.score.tolist(), branch.kept.tolist(), strict=True)
+        nodes = []
+        for (parent, tokens), copies in grouped(candidates, lambda each: (places[each[0]], each[1])).items():
+            earlier = self.blank if parent is None else above[parent].tokens
+            written = tuple(place for place in self.slots if earlier[place] != tokens[place])
+            row, _, score, _ = max(copies, key=itemgetter(2))
+            kept, text = sum(kept for *_, kept in copies), self.text(tokens, written)
+            nodes.append(Node(text, written, tokens, parent, score, score - before[row], len(copies), kept))
+        return sorted(nodes, key=lambda node: (-1 if node.parent is None else node.parent, -node.score))
 
     def text(self, tokens: Sequence[int], places: Sequence[int]) -> str:
         """Return the text from the first to the last of these positions, up to the end of the answer."""
@@ -159,19 +157,6 @@ class Reader:
         span = tokens[places[0] : min(end, places[-1] + 1)]
         words = (MASK if token == self.mask else known.get(str(token), MASK) for token in span)
         return "".join(words) + (END if end <= places[-1] else "")
-
-
-def _grouped(
-    branch: Branch, places: Sequence[int | None], before: Sequence[float]
-) -> list[tuple[int | None, tuple[int, ...], list[Copy]]]:
-    """Group candidates of one parent that wrote the same tokens; sort groups by parent, then by score."""
-    groups: dict[tuple[int | None, tuple[int, ...]], list[Copy]] = {}
-    rows = map(tuple, branch.canvas.tokens.tolist())
-    columns = (branch.parent.tolist(), rows, branch.score.tolist(), branch.kept.tolist())
-    for parent, tokens, score, kept in zip(*columns, strict=True):
-        groups.setdefault((places[parent], tokens), []).append((score, score - before[parent], kept))
-    ranked = [(parent, tokens, copies) for (parent, tokens), copies in groups.items()]
-    return sorted(ranked, key=lambda group: (-1 if group[0] is None else group[0], -max(group[2])[0]))
 
 
 def _marked(searches: list[SearchStep], place: int | None) -> list[SearchStep]:
@@ -189,7 +174,8 @@ def _marked(searches: list[SearchStep], place: int | None) -> list[SearchStep]:
 def _beside(other: Reader, reader: Reader, searches: Sequence[SearchStep]) -> Beside:
     if (other.blank, other.mask) != (reader.blank, reader.mask):
         raise UnmaskError("the two traces answer different prompts or lengths: there is nothing to compare")
-    final, logp = other.final, other.last.canvas.logp[other.trace.end["chosen"]].tolist()
+    canvas, chosen = list(other.trace.replay())[-1].canvas, other.trace.end["chosen"]
+    final, logp = canvas.tokens[chosen].tolist(), canvas.logp[chosen].tolist()
     written = [search.path.written for search in searches]
     return Beside(
         other.label,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Literal
 
 from unmask.errors import UnmaskError, nearest
-from unmask.report.gather import Group, Quantity, Result, Series, cells_of, pass_curve
+from unmask.report.gather import Group, Quantity, Result, Series, cells_of, grouped, pass_curve
 from unmask.report.statistics import LEVEL, Comparison, Estimate, compare, holm, together
 from unmask.runs.progress import wilson
 
@@ -116,8 +117,11 @@ def report_tables(
     groups: Sequence[Group], pairs: Sequence[Pair], baseline: str | None, settings: str = "", timing: bool = False
 ) -> list[Table]:
     tables = [table for group in groups for table in _group_tables(group, pairs, baseline, settings)]
-    for model in sorted({group.model for group in groups}):
-        tables += _model_averages([group for group in groups if group.model == model], baseline)
+    for model, members in sorted(grouped(groups, attrgetter("model")).items()):
+        if len(members) > 1:
+            names = ordered_labels((series for group in members for series in group.series), baseline)
+            title = f"{model} · averages over lengths, accuracy, %"
+            tables.append(averages_table(title, names, {group.name: group for group in members}))
     return tables + [_timing(group) for group in groups if timing]
 
 
@@ -155,7 +159,8 @@ def accuracy_table(
         estimates = [result and result.estimate(quantity) for result in results]
         if average:
             estimates.append(series.average(group.lengths, quantity))
-        body.append((series.label, *estimates, _passes(results), _problems(series), *_beside(series.name, published)))
+        problems = count_range(len(result.right) for result in series.results.values())
+        body.append((series.label, *estimates, _passes(results), problems, *_beside(series.name, published)))
     return Table.of(kind, title, head, body, notes, alike=lambda column: _alike(group, column - 1))
 
 
@@ -196,13 +201,6 @@ def averages_table(
         return all(_alike(groups[name], len(groups[name].lengths)) for name in chosen)
 
     return Table.of("average", title, (first, *groups, "average", *published), body, notes, alike=alike)
-
-
-def _model_averages(groups: Sequence[Group], baseline: str | None) -> Iterable[Table]:
-    if len(groups) > 1:
-        title = f"{groups[0].model} · averages over lengths, accuracy, %"
-        names = ordered_labels((series for group in groups for series in group.series), baseline)
-        yield averages_table(title, names, {group.name: group for group in groups})
 
 
 def ordered_labels(every: Iterable[Series], baseline: str | None) -> list[str]:
@@ -305,9 +303,10 @@ def _passes(results: Sequence[Result | None]) -> str:
     return " · ".join(MISSING if result is None else f"{result.cost['forward_passes']:.0f}" for result in results)
 
 
-def _problems(series: Series) -> str:
-    counts = sorted({len(result.right) for result in series.results.values()})
-    return str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+def count_range(counts: Iterable[int]) -> str:
+    """Return the count, or the smallest and the largest where several differ."""
+    known = sorted(set(counts))
+    return str(known[0]) if len(known) == 1 else f"{known[0]}–{known[-1]}"
 
 
 def _beside(name: str, published: Published) -> list[str]:

@@ -190,5 +190,4 @@ def _draw_legend(axes: Any, height: float) -> None:
 
 
 def _write(axes: Any, x: float, y: float, text: str, **font: Any) -> None:
-    if text:
-        axes.text(x, y, text, **FONT | font)
+    axes.text(x, y, text, **FONT | font)

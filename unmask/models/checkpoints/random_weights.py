@@ -16,7 +16,6 @@ from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from torch import Tensor
 
-from unmask.core import Denoiser
 from unmask.errors import UnmaskError, check_known
 from unmask.models.checkpoints.weights import write_config, write_json, write_shards, write_specials
 from unmask.models.devices import check_fits, choose_device, choose_dtype
@@ -113,7 +112,7 @@ def _draws(seed: int, device: torch.device, dtype: torch.dtype) -> Callable[[Wei
 
 def random_denoiser(
     name: str, device: str | torch.device = "cpu", dtype: str | torch.dtype | None = None, seed: int = 0
-) -> Denoiser:
+) -> Network:
     """Return a network of random numbers, made without files; `name` is a family and a size, such as `llada-8b`."""
     check_known(shape_names(), shape=name)
     family, _, size = name.rpartition("-")
