@@ -81,15 +81,15 @@ def _hash_version(file: Path, how: str, version: tuple[int, int, int]) -> str:
         blocks = _sampled(opened, size) if how == "sampled" else [(start, 1 << 20) for start in range(0, size, 1 << 20)]
         total = blake2b(f"{file.name} {size}".encode(), digest_size=16)
         for start, count in blocks:
-            total.update(os.pread(opened.fileno(), count, start))
+            total.update(_block(opened, start, count))
     return total.hexdigest()
 
 
 def _sampled(file: BinaryIO, size: int) -> list[tuple[int, int]]:
     """Return the header and blocks of every tensor; of a file that is not safetensors, blocks of the file."""
-    length = int.from_bytes(os.pread(file.fileno(), 8, 0), "little")
+    length = int.from_bytes(_block(file, 0, 8), "little")
     try:
-        header = json.loads(os.pread(file.fileno(), min(length, size), 8))
+        header = json.loads(_block(file, 8, min(length, size)))
         tensors = [entry["data_offsets"] for name, entry in sorted(header.items()) if name != "__metadata__"]
     except (ValueError, KeyError, TypeError, AttributeError):
         length, tensors = 0, [(0, max(size - 8, 0))]
@@ -98,6 +98,10 @@ def _sampled(file: BinaryIO, size: int) -> list[tuple[int, int]]:
         places = (start, (start + stop - BLOCK) // 2, stop - BLOCK)
         blocks += [(8 + length + max(place, start), min(BLOCK, stop - start)) for place in places]
     return blocks
+
+
+def _block(file: BinaryIO, start: int, size: int) -> bytes:
+    return os.pread(file.fileno(), size, start)
 
 
 def _join(parts: list[str]) -> str:
