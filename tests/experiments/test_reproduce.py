@@ -41,11 +41,11 @@ def do(name: str, setup: Setup, out: Path) -> Findings:
     return findings
 
 
-LONG = ("approximations", "case-study", "frontier", "nfe-scaling", "search-settings", "wall-time")
+SLOW = ("approximations", "case-study", "frontier", "nfe-scaling", "search-settings", "wall-time")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in EXPERIMENTS]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in EXPERIMENTS]
 )
 def test_an_experiment_leaves_its_tables_verdicts_and_figures(name: str, small: Setup, tmp_path: Path):
     exercises = replace(small, benchmarks=("MATH500",))
