@@ -256,39 +256,34 @@ KINDS: tuple[FunctionKind, ...] = (fold, pick, first, branch, repeat, span, lett
 Examples = list[tuple[int, ...]]
 
 
-def of_n(form: str, solve: Callable[[int, int, int], int], rng: Random, level: int) -> Function:
-    p, q = _numbers(rng, level)
-    examples: Examples = [(n,) for n in sorted(rng.sample(range(2, 13), 2))]
-    return _given(examples, "n", form, {"p": p, "q": q}, lambda n: solve(p, q, n))
+def of_n(form: str, rng: Random, level: int) -> Function:
+    numbers = _numbers(rng, level)
+    return _given([(n,) for n in sorted(rng.sample(range(2, 13), 2))], "n", form, numbers)
 
 
 def plane(rng: Random, level: int) -> Function:
-    (p, q), r = _numbers(rng, level), between(rng, 1, 5 + 5 * level)
-    form = "p * a + q * b"
-    if level < 4:
-        return _given(_pairs(rng, 2), "a, b", form, {"p": p, "q": q}, lambda a, b: p * a + q * b)
-    numbers = {"p": p, "q": q, "r": r}
-    return _given(_pairs(rng, 3), "a, b", f"{form} + r", numbers, lambda a, b: p * a + q * b + r)
+    numbers = {**_numbers(rng, level), "r": between(rng, 1, 5 + 5 * level)}
+    form, count = ("p * a + q * b", 2) if level < 4 else ("p * a + q * b + r", 3)
+    return _given(_pairs(rng, count), "a, b", form, numbers)
 
 
-def _numbers(rng: Random, level: int) -> tuple[int, int]:
-    return between(rng, 2, 6 + 2 * level), between(rng, 1, 10 + 10 * level)
+def _numbers(rng: Random, level: int) -> dict[str, int]:
+    return {"p": between(rng, 2, 6 + 2 * level), "q": between(rng, 1, 10 + 10 * level)}
 
 
 def _pairs(rng: Random, count: int) -> Examples:
-    """Draw examples that determine the numbers: two not in proportion, or three not on a line."""
+    """Draw examples that determine the numbers: points not on a line, the third of two points being the origin."""
     while True:
         points = [(between(rng, 1, 9), between(rng, 1, 9)) for _ in range(count)]
-        a, b = points[0]
-        c, d = points[1]
-        if count == 2 and a * d != b * c:
-            return [*points]
-        if count == 3 and (c - a) * (points[2][1] - b) != (d - b) * (points[2][0] - a):
+        (a, b), (c, d), (e, f) = [*points, (0, 0)][:3]
+        if (c - a) * (f - b) != (d - b) * (e - a):
             return [*points]
 
 
-def _given(examples: Examples, takes: str, form: str, numbers: dict[str, int], solve: Callable[..., int]) -> Function:
+def _given(examples: Examples, takes: str, form: str, numbers: dict[str, int]) -> Function:
+    """Return a function of the form with these numbers, which its examples determine."""
     code, letters = _fill(form, numbers), takes.split(", ")
+    solve = eval(f"lambda {takes}: {code}")
     checks = [
         f"# {_fill(code, dict(zip(letters, arguments, strict=True))).replace(' ', '')}={solve(*arguments)}"
         for arguments in examples
@@ -301,10 +296,5 @@ def _fill(form: str, numbers: dict[str, int]) -> str:
     return "".join(str(numbers.get(letter, letter)) for letter in form)
 
 
-FINDS: tuple[FunctionKind, ...] = (
-    partial(of_n, "p * n + q", lambda p, q, n: p * n + q),
-    partial(of_n, "p * (n + q)", lambda p, q, n: p * (n + q)),
-    partial(of_n, "p * n * n + q", lambda p, q, n: p * n * n + q),
-    partial(of_n, "n * n + p * n + q", lambda p, q, n: n * n + p * n + q),
-    plane,
-)
+FORMS = ("p * n + q", "p * (n + q)", "p * n * n + q", "n * n + p * n + q")
+FINDS: tuple[FunctionKind, ...] = (*(partial(of_n, form) for form in FORMS), plane)
