@@ -28,7 +28,6 @@ from unmask.training.loop import STATE, TrainingState, between_steps, resume, sa
 from unmask.training.recipe import END, MASK, Recipe, learn
 from unmask.version import __version__
 
-
 BATCH = 256  # problems decoded together
 
 
