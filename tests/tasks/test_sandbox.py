@@ -55,6 +55,7 @@ ALWAYS_EQUAL = (
     "    def __eq__(self, other): return True\n    def __ne__(self, other): return False\n"
 )
 
+KILLED = {"its parent": "os.getppid()", "process 1": 1, "every process": -1, "its group": 0}
 HOSTILE = {
     "infinite loop": f("while True: pass"),
     "infinite loop at the top": "while True: pass",
@@ -92,8 +93,8 @@ HOSTILE = {
     "a time limit that is caught": f("while True:\n    try:\n        while True: pass\n    except BaseException: pass"),
     "writing to the interpreter": f("open(os.__file__, 'a')\nreturn 2"),
     **{
-        f"killing {target}": f(f"import signal\nos.kill({target}, signal.SIGKILL)\nreturn 1")
-        for target in ("os.getppid()", "1", "-1", "0", os.getpid())
+        f"killing {name}": f(f"import signal\nos.kill({target}, signal.SIGKILL)\nreturn 1")
+        for name, target in {**KILLED, "this test": os.getpid()}.items()
     },
     "no such function": "def g(x): return 2",
     "no program": "def f(x) return 2",
