@@ -8,9 +8,8 @@ import torch
 
 import unmask
 from unmask.core import Beliefs, CacheView, Canvas, Wrapper
-from unmask.serve.queue import Event, PendingRequest
-from unmask.serve.request import Completed, RequestLimits, Show, read_request
-from unmask.serve.scheduler import Scheduler
+from unmask.serve.request import Completed, Event, PendingRequest, RequestLimits, Show, read_request
+from unmask.serve.scheduler import RequestQueue, Scheduler
 
 
 class Asked:
@@ -57,7 +56,8 @@ class Driver:
 
     def __init__(self, model: unmask.Model, max_batch: int = 64):
         self.forwards: list[tuple[int, int]] = []
-        self.scheduler = Scheduler(model, max_batch, lambda *forward: self.forwards.append(forward))
+        limits = RequestLimits(max_batch=max_batch)
+        self.scheduler = Scheduler(model, limits, lambda *forward: self.forwards.append(forward), RequestQueue(1, 1))
 
     @property
     def running(self) -> int:

@@ -19,7 +19,7 @@ import unmask
 from tests.serve.conftest import Served
 from unmask.core import Wrapper
 from unmask.serve.request import RequestLimits
-from unmask.serve.scheduler import LocalReplica
+from unmask.serve.scheduler import Scheduler
 
 QUESTION: Any = [{"role": "user", "content": "abc"}]
 DECODER = "random(temperature=0.7)"
@@ -230,8 +230,8 @@ class Failing(Wrapper):
 def test_a_device_that_failed_makes_the_server_unhealthy(model):
     with Served(model) as served:
         [replica] = served.engine.replicas
-        assert isinstance(replica, LocalReplica)
-        replica.scheduler.model = replace(model, denoiser=Failing(model.denoiser))
+        assert isinstance(replica, Scheduler)
+        replica.model = replace(model, denoiser=Failing(model.denoiser))
         body = {"model": "toy", "prompt": "abc"}
         assert httpx.post(f"{served.url}/v1/completions", json=body).status_code == 500
         replica.join(10.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,9 +14,8 @@ from tests.serve.driver import Asked, Driver, ask
 from unmask.core import Beliefs, CacheView, Canvas, Wrapper
 from unmask.errors import UnmaskError
 from unmask.serve import scheduler
-from unmask.serve.batch import Forward, run_together
+from unmask.serve.batch import Forward, batch_key, run_together
 from unmask.serve.request import TooLargeError
-from unmask.serve.scheduler import Admission
 
 DECODERS = ["random(temperature=0.7)", "search(budget=12, plausible=0.01)"]
 OTHERS = [
@@ -41,9 +41,7 @@ def check(model: unmask.Model, every: list[Asked]) -> None:
 
 
 def batch_sizes(model: unmask.Model, every: list[Asked]) -> list[int]:
-    admission = Admission(model)
-    admission.add(asked.pending for asked in every)
-    return [len(requests) for _, requests in admission.take({})]
+    return [*Counter(batch_key(model, asked.pending) for asked in every).values()]
 
 
 def slow(*values) -> list:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.serve.queue import Event, PendingRequest, RequestQueue
-from unmask.serve.request import BusyError, ClosingError, RequestLimits, read_request
+from unmask.serve.request import BusyError, ClosingError, Event, PendingRequest, RequestLimits, read_request
+from unmask.serve.scheduler import RequestQueue
 
 
 def waiting(model, client: str, events: list[Event] | None = None) -> PendingRequest:

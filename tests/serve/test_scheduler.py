@@ -192,6 +192,6 @@ def test_every_request_ends_when_the_scheduler_stops(model, busy):
     late = ask(model, "x", decoder="ar", length=3 * PATIENCE)
     driver.start(*late)
     with torch.inference_mode():
-        driver.scheduler.stop(UnmaskError("stopped"))
+        driver.scheduler.end_all(UnmaskError("stopped"))
     assert [str(asked.events[-1]) for asked in every + late] == ["stopped"] * (MANY + 1)
     assert not driver.running

@@ -18,8 +18,7 @@ import pytest
 
 import unmask
 from tests.serve.conftest import Served, serving, shown
-from unmask.serve.queue import PendingRequest
-from unmask.serve.request import RequestLimits, read_request
+from unmask.serve.request import PendingRequest, RequestLimits, read_request
 from unmask.serve.server import JsonLines, log_request
 
 

@@ -24,8 +24,8 @@ from unmask.models import Model
 from unmask.runs.ray_engine import count_workers
 from unmask.runs.settings import Placement
 from unmask.serve.engine import AsyncEngine, MakeReplica, Updates
-from unmask.serve.queue import PendingRequest, Replica, RequestQueue
-from unmask.serve.request import LostError, Request, RequestLimits, Update
+from unmask.serve.request import LostError, PendingRequest, Request, RequestLimits, Update
+from unmask.serve.scheduler import Replica, RequestQueue
 
 try:
     import ray
