@@ -51,6 +51,12 @@ def ask(model: unmask.Model, prompts: Iterable[str], **decoding) -> list[Asked]:
     return [Asked(model, prompt, show=None, seed=7 * seed, **decoding) for seed, prompt in enumerate(prompts)]
 
 
+def check(model: unmask.Model, every: Iterable[Asked]) -> None:
+    """Every answer is that of `generate`."""
+    for asked in every:
+        asked.check(model)
+
+
 class Driver:
     """A scheduler, and the rows and requests of every forward pass."""
 
@@ -79,7 +85,9 @@ class Driver:
             for _ in range(count):
                 self.scheduler.step()
 
-    def finish(self) -> int:
+    def finish(self, *every: Asked) -> int:
+        """Decode these requests and all others to their ends; return the number of steps."""
+        self.start(*every)
         steps = 0
         while self.running:
             self.step()
