@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import torch
 
 import unmask
-from unmask.core import Beliefs, CacheView, Canvas, Wrapper
+from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
 from unmask.serve.request import Completed, Event, PendingRequest, RequestLimits, Show, read_request
 from unmask.serve.scheduler import RequestQueue, Scheduler
 
@@ -95,14 +96,19 @@ class Driver:
         return steps
 
 
-class Small(Wrapper):
-    """Memory for a few rows of a few positions only."""
+class Failing(Wrapper):
+    """A denoiser that raises an error for some canvases."""
 
-    def __init__(self, inner, most: int, width: int = 100):
+    def __init__(self, inner: Denoiser, error: Exception, fails: Callable[[Canvas], bool]):
         super().__init__(inner)
-        self.most, self.width = most, width
+        self.error, self.fails = error, fails
 
     def __call__(self, canvas: Canvas, at, cache: CacheView | None = None) -> Beliefs:
-        if len(canvas) > self.most or canvas.width > self.width:
-            raise torch.OutOfMemoryError("no room")
+        if self.fails(canvas):
+            raise self.error
         return self.inner(canvas, at, cache)
+
+
+def failing(model: unmask.Model, error: Exception, fails: Callable[[Canvas], bool] = lambda canvas: True):
+    """The model, with an error for the canvases where `fails` is true."""
+    return replace(model, denoiser=Failing(model.denoiser, error, fails))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 import torch
 
 import unmask
-from tests.serve.driver import Asked, Driver, ask, check
-from unmask.core import Beliefs, CacheView, Canvas, Wrapper
+from tests.serve.driver import Asked, Driver, ask, check, failing
+from unmask.core import Beliefs
 from unmask.errors import UnmaskError
 from unmask.serve import scheduler
 from unmask.serve.batch import Forward, batch_key, run_together
@@ -172,23 +171,10 @@ def test_a_request_that_ends_early_is_answered_at_once(model, decoder):
     check_together(model, every)
 
 
-class Allergic(Wrapper):
-    """Fails where a token occurs."""
-
-    def __init__(self, inner, token: int, error: Exception):
-        super().__init__(inner)
-        self.token, self.error = token, error
-
-    def __call__(self, canvas: Canvas, at, cache: CacheView | None = None) -> Beliefs:
-        if (canvas.tokens[:, : canvas.start] == self.token).any():
-            raise self.error
-        return self.inner(canvas, at, cache)
-
-
 @pytest.mark.parametrize("error", [UnmaskError("no"), *slow(ValueError("no"), torch.OutOfMemoryError("no"))])
 def test_a_request_that_fails_does_not_fail_its_batch(model, error):
     token = model.text.encode("z")[0]
-    driver = Driver(replace(model, denoiser=Allergic(model.denoiser, token, error)))
+    driver = Driver(failing(model, error, lambda canvas: bool((canvas.tokens[:, : canvas.start] == token).any())))
     every = ask(model, ["abc", "zoo", "abd", "cab"], decoder="low-confidence(temperature=1.0)", length=8)
     driver.finish(*every)
     check(model, every[:1] + every[2:])

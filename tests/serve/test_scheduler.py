@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 import unmask
-from tests.serve.driver import Asked, Driver, Small, ask, check
+from tests.serve.driver import Asked, Driver, ask, check, failing
 from unmask.errors import UnmaskError
 from unmask.serve.request import BusyError, ClosingError, TooLargeError
 from unmask.serve.scheduler import ENOUGH, PATIENCE, RequestQueue
@@ -23,6 +21,7 @@ DECODERS = [
     "repair(inner=low-confidence)",
 ]
 PROMPTS = ["abc", "quitealongpromptforatoy", "zz", "hello", "abcabcabcabcabc", "b", "unmask"]
+FULL = torch.OutOfMemoryError("no room")
 WIDE = "ots(beams=4, temperature=4.0)"  # 16 rows per forward pass
 
 
@@ -98,7 +97,7 @@ def test_a_cancelled_request_is_gone_before_the_next_forward_pass(model):
 
 
 def test_a_forward_pass_that_does_not_fit_is_halved_and_so_are_later_ones(model):
-    driver = Driver(replace(model, denoiser=Small(model.denoiser, 3)), 16)
+    driver = Driver(failing(model, FULL, lambda canvas: len(canvas) > 3), 16)
     every = [Asked(model, letter, decoder="ar", length=3) for letter in "abcdefgh"]
     every += [Asked(model, "abc", decoder=WIDE, length=4), *ask(model, "abcde", decoder=WIDE, length=3)]
     driver.finish(*every)
@@ -116,7 +115,7 @@ def test_a_forward_pass_larger_than_the_batch_is_run_in_parts(model):
 
 
 def test_a_request_that_does_not_fit_in_a_batch_of_its_own_is_refused_and_the_others_go_on(model):
-    driver = Driver(replace(model, denoiser=Small(model.denoiser, 64, width=10)))
+    driver = Driver(failing(model, FULL, lambda canvas: canvas.width > 10))
     small, wide = (Asked(model, "abc", decoder="ar", length=length) for length in (4, 8))
     driver.finish(wide, small)
     assert isinstance(wide.events[-1], TooLargeError)
