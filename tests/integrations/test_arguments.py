@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from unmask.errors import UnmaskError
-from unmask.integrations.arguments import Wanted, check_whole, read_arguments, read_settings, read_wanted
+from unmask.integrations.arguments import check_whole, read_arguments, read_request, read_settings
 
 
 def test_commas_inside_brackets_separate_nothing():
@@ -26,20 +26,21 @@ def test_commas_inside_brackets_separate_nothing():
 @pytest.mark.parametrize(
     ("kwargs", "wanted"),
     [
-        ({}, Wanted(8, (), None)),
-        ({"max_gen_toks": 64, "until": ["\n", ""], "do_sample": False, "temperature": 0.0}, Wanted(64, ("\n",), None)),
-        ({"max_tokens": 5, "until": "Q:", "do_sample": True, "temperature": 0.5}, Wanted(5, ("Q:",), 0.5)),
-        ({"temperature": 1, "top_p": 1.0}, Wanted(8, (), 1.0)),
+        ({}, (8, (), None)),
+        ({"max_gen_toks": 64, "until": ["\n", ""], "do_sample": False, "temperature": 0.0}, (64, ("\n",), None)),
+        ({"max_tokens": 5, "until": "Q:", "do_sample": True, "temperature": 0.5}, (5, ("Q:",), 0.5)),
+        ({"temperature": 1, "top_p": 1.0}, (8, (), 1.0)),
     ],
 )
-def test_generation_arguments_are_honoured(kwargs: dict[str, Any], wanted: Wanted):
-    assert read_wanted(kwargs, None, 8) == wanted
+def test_generation_arguments_are_honoured(kwargs: dict[str, Any], wanted: tuple[Any, ...]):
+    read = read_request(kwargs, None, 8)
+    assert (read["length"], read["stop"], read["temperature"]) == wanted
 
 
 def test_the_length_of_the_model_stays_below_the_most_that_a_task_allows():
-    assert read_wanted({"max_gen_toks": 64}, 32, 8).length == 32
+    assert read_request({"max_gen_toks": 64}, 32, 8)["length"] == 32
     with pytest.raises(UnmaskError, match="length must be at most the task's max_gen_toks=64"):
-        read_wanted({"max_gen_toks": 64}, 128, 8)
+        read_request({"max_gen_toks": 64}, 128, 8)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_the_length_of_the_model_stays_below_the_most_that_a_task_allows():
 )
 def test_generation_arguments_that_nothing_can_honour_are_refused(kwargs: dict[str, Any], sentence: str):
     with pytest.raises(UnmaskError) as refusal:
-        read_wanted(kwargs, None, 8)
+        read_request(kwargs, None, 8)
     assert sentence in str(refusal.value)
 
 
