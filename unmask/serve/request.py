@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from unmask.core import reseed
 from unmask.core.decoder import resolve
-from unmask.errors import UnmaskError, check_above, check_at_least, nearest
+from unmask.errors import UnmaskError, check_above, check_at_least, check_known
 from unmask.models import Model
 from unmask.runs.generation import Generation, Output
 from unmask.runs.settings import Decoding, DecodingOptions, check_cost
@@ -227,9 +227,8 @@ class PendingRequest:
 
 def read_request(model: Model, prompt: OnePrompt, options: Mapping[str, Any], limits: RequestLimits) -> Request:
     """Make a request from `RequestOptions`. Whatever can be refused is refused here, before the request waits."""
-    known = RequestOptions.__annotations__
-    for name in options.keys() - known.keys():
-        raise UnmaskError(f"unknown argument {name!r}: {nearest(name, known)}")
+    for name in options:
+        check_known(RequestOptions.__annotations__, argument=name)
     own = {name: value for name, value in options.items() if value is not None}
     decoding = {name: own.pop(name) for name in DecodingOptions.__annotations__ if name in own}
     template = own.pop("template", None)
