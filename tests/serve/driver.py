@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -11,6 +12,13 @@ import unmask
 from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
 from unmask.serve.request import Completed, Event, PendingRequest, RequestLimits, Show, read_request
 from unmask.serve.scheduler import RequestQueue, Scheduler
+
+
+async def until(fact: Callable[[], bool]) -> None:
+    """Wait for a fact that another thread brings about."""
+    async with asyncio.timeout(60):
+        while not fact():
+            await asyncio.sleep(0.005)
 
 
 class Asked:

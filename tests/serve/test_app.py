@@ -18,7 +18,7 @@ import torch
 
 import unmask
 from tests.serve.conftest import Served
-from tests.serve.driver import failing
+from tests.serve.driver import failing, until
 from unmask.serve.request import RequestLimits
 from unmask.serve.scheduler import Scheduler
 
@@ -72,31 +72,24 @@ def test_a_stream_is_the_answer_in_pieces(model, client):
     assert "".join(choice.text for chunk in text for choice in chunk.choices) == alone(model, decoder="ar").text
 
 
-def test_the_asynchronous_client_is_cancelled_and_its_rows_are_freed(model, served):
+@pytest.mark.anyio
+async def test_the_asynchronous_client_is_cancelled_and_its_rows_are_freed(model, served):
     long: Any = {"model": "toy", "messages": QUESTION, "max_tokens": 512, "extra_body": {"decoder": "ots(block=1)"}}
     drafts = {**long, "extra_body": {**long["extra_body"], "stream_mode": "denoise"}}
     short = {**long, "max_tokens": 4, "extra_body": {"decoder": "ar"}}
-
-    async def until_running(count: int) -> None:
-        async with asyncio.timeout(60):
-            while served.engine.running != count:
-                await asyncio.sleep(0.01)
-
-    async def ask():
-        async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0) as client:
-            await until_running(0)  # a request of an earlier test is counted until the end of its last step
-            whole = asyncio.create_task(client.chat.completions.create(**long))
-            await until_running(1)
-            whole.cancel()
-            await until_running(0)
-            stream = await client.chat.completions.create(stream=True, **drafts)
-            await until_running(1)
-            await stream.close()
-            await until_running(0)
-            reply = await client.chat.completions.create(**short)
-            assert reply.choices[0].message.content == alone(model, decoder="ar", length=4).text
-
-    asyncio.run(ask())
+    engine = served.engine
+    async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0) as client:
+        await until(lambda: engine.running == 0)  # a request of an earlier test counts until the end of its last step
+        whole = asyncio.create_task(client.chat.completions.create(**long))
+        await until(lambda: engine.running == 1)
+        whole.cancel()
+        await until(lambda: engine.running == 0)
+        stream = await client.chat.completions.create(stream=True, **drafts)
+        await until(lambda: engine.running == 1)
+        await stream.close()
+        await until(lambda: engine.running == 0)
+        reply = await client.chat.completions.create(**short)
+    assert reply.choices[0].message.content == alone(model, decoder="ar", length=4).text
 
 
 @pytest.mark.parametrize(

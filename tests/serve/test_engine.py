@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 import unmask
+from tests.serve.driver import until
 from unmask.serve.request import BusyError, ClosingError, RequestLimits, TimedOutError
 
 ENDLESS = {"decoder": "ots(beams=4, block=1)", "length": 512}
@@ -18,13 +19,6 @@ pytestmark = pytest.mark.anyio
 async def engine(model) -> AsyncIterator[unmask.AsyncEngine]:
     async with unmask.AsyncEngine(model) as engine:
         yield engine
-
-
-async def until(fact) -> None:
-    """Wait for a fact that another thread brings about."""
-    async with asyncio.timeout(30):
-        while not fact():
-            await asyncio.sleep(0.005)
 
 
 async def test_many_tasks_get_what_generate_gives(model):
