@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -199,7 +200,7 @@ def test_published_sizes_are_the_published_sizes():
 def test_grouped_products_are_the_loop():
     """Compute experts on a CPU as a GPU does."""
     denoiser = random_denoiser("llada2-nano")
-    mixture = denoiser.module.layers[1].mixture  # type: ignore[attr-defined]
+    mixture: Any = denoiser.module.layers[1].mixture  # type: ignore[attr-defined]
     assert isinstance(mixture.experts, Experts)
     x = torch.randn(50, 32, generator=torch.Generator().manual_seed(0))
     expert = torch.randint(0, 8, (50,), generator=torch.Generator().manual_seed(1)).sort().values
