@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from tests.decoders import plain_sure
+from tests.decoders import plain_loops
 from unmask.bench import reference_loops as plain
 from unmask.core import Canvas, Decoder, Denoiser, decoder
 from unmask.policies.likelihood import Likelihood, likelihood
 
 
-def forward_of(denoiser: Denoiser) -> plain.Forward:
-    """Whole logits of any rows, MASK's own included where the model gives one."""
+class CountedForward:
+    """Whole logits of any rows, MASK's own included where the model gives one; counts the rows it is asked for."""
 
-    def forward(tokens: Tensor) -> Tensor:
-        canvas = Canvas.blank(tokens.tolist(), 0, denoiser.mask_id, infill=True, dtype=denoiser.dtype)
-        every = torch.arange(tokens.shape[1]).expand_as(tokens)
-        beliefs = denoiser(canvas, every)
+    def __init__(self, denoiser: Denoiser):
+        self.denoiser, self.rows = denoiser, 0
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        self.rows += len(tokens)
+        canvas = Canvas.of(tokens.tolist(), 0, self.denoiser.mask_id, "cpu", self.denoiser.dtype)
+        beliefs = self.denoiser(canvas, torch.arange(tokens.shape[1]).expand_as(tokens))
         return beliefs.read(torch.arange(tokens.numel())).unflatten(0, (tokens.shape[0], tokens.shape[1]))
-
-    return forward
 
 
 def _path(order: plain.Order) -> Callable[..., plain.Path]:
@@ -37,7 +37,7 @@ def _path(order: plain.Order) -> Callable[..., plain.Path]:
 def _search(*args: Any, sure: float | None = None, **settings: Any) -> plain.Search:
     if sure is None:
         return plain.order_token_search(*args, **settings)
-    return plain_sure.search(*args, sure=sure, **settings)
+    return plain_loops.sure_search(*args, sure=sure, **settings)
 
 
 PLAIN: dict[str, Callable[..., plain.Path | plain.Search]] = {
@@ -81,10 +81,8 @@ def plain_likelihood(chosen: Likelihood) -> plain.Likelihood:
 
 
 def plainly(
-    made: Decoder, denoiser: Denoiser, prompt: Sequence[int], length: int, seed: int = 0, **more: Any
+    made: Decoder, forward: CountedForward, prompt: Sequence[int], length: int, seed: int = 0, **more: Any
 ) -> plain.Path | plain.Search:
     """What the oracle says this decoder does with one problem."""
-    name = decoder.name(made)
     settings = plain_settings(made) | {"seed": seed} | more
-    assert dataclasses.is_dataclass(made)
-    return PLAIN[name](forward_of(denoiser), prompt, length, denoiser.mask_id, **settings)
+    return PLAIN[decoder.name(made)](forward, prompt, length, forward.denoiser.mask_id, **settings)

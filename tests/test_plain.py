@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.oracle import forward_of
+from tests.oracle import CountedForward
 from unmask.bench import reference_loops as plain
 from unmask.core import Schedule
 from unmask.errors import UnmaskError
@@ -33,6 +33,23 @@ def test_blocks_are_consecutive_entries_of_the_list_of_masks():
     assert [span.tolist() for span in plain.blocks(x, 9, 2)] == [[1, 3], [4, 6], [7]]
 
 
+@pytest.mark.parametrize(
+    ("likelihood", "hidden"),
+    [
+        ("block", [[4, 5, 7]]),
+        ("all-blocks", [[1, 3, 4, 5, 7]]),
+        ("future-masked", [[4, 5, 7, 8]]),
+        (("interleaved", 2), [[4, 7], [5]]),
+        (("interleaved", 3), [[4], [5], [7]]),
+        (("leave-out", 1), [[4], [5], [7]]),
+        (("leave-out", 2), [[4, 5], [7]]),
+    ],
+)
+def test_what_a_likelihood_of_the_second_block_hides_per_pass(likelihood: plain.Likelihood, hidden: list[list[int]]):
+    spans = [torch.tensor(span) for span in ([1, 3], [4, 5, 7], [8])]
+    assert [part.tolist() for part in plain.hidden_together(spans, 1, likelihood)] == hidden
+
+
 @pytest.mark.parametrize(("block", "steps"), [(0, None), (5, None), (2, 1), (2, 5)])
 def test_it_refuses_sizes_that_do_not_fit(block: int, steps: int | None):
     with pytest.raises(UnmaskError, match="does not fit"):
@@ -58,7 +75,7 @@ def test_low_confidence_by_eye():
 @pytest.mark.parametrize("rows_at_once", [2, 3, 100])
 def test_how_many_rows_go_at_once_changes_nothing(rows_at_once: int):
     denoiser = load("toy-transformer(letters=9, width=16, layers=1)", dtype="float64").denoiser
-    forward = forward_of(denoiser)
+    forward = CountedForward(denoiser)
     settings = {"beams": 3, "block": 2, "temperature": 1.0, "samples": 2}
     one = plain.order_token_search(forward, [1, 2], 5, denoiser.mask_id, **settings)
     many = plain.order_token_search(forward, [1, 2], 5, denoiser.mask_id, rows_at_once=rows_at_once, **settings)

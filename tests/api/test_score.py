@@ -15,7 +15,7 @@ from transformers import BertConfig, BertForMaskedLM
 import unmask
 from tests.models.test_exact_cache import network_of
 from tests.models.test_wrap import SIZES, Reader
-from tests.oracle import forward_of
+from tests.oracle import CountedForward
 from unmask.bench import reference_loops as plain
 from unmask.errors import UnmaskError
 from unmask.models import Model
@@ -76,7 +76,7 @@ def by_hand(text: list[int], start: int, order: str, quota: int, block: int) -> 
     for first in range(start, len(text), block):
         span = range(first, min(first + block, len(text)))
         while left := [i for i in span if x[i] == mask]:
-            p = plain.logits(forward_of(NETWORK.denoiser), x[None], mask)[0].log_softmax(-1)
+            p = plain.logits(CountedForward(NETWORK.denoiser), x[None], mask)[0].log_softmax(-1)
             ranks = {
                 "confidence": [float(p[i].max()) for i in left],
                 "left-to-right": [-i for i in left],

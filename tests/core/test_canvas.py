@@ -22,6 +22,7 @@ def test_prompts_are_padded_on_the_left_so_that_answers_line_up():
     assert (made.pad.tolist(), made.start, made.ragged) == ([0, 2], 3, True)
     assert made.real.tolist()[1] == [False, False, True, True, True, True]
     assert made.problem.tolist() == [0, 1]
+    assert made.places(made.slots).tolist() == [[3, 4, 5], [1, 2, 3]]  # from a row's own first token
 
 
 def test_open_columns_come_left_to_right_and_before_written_ones():
@@ -37,11 +38,6 @@ def test_padding_is_never_masked_even_where_the_padding_token_is_the_mask():
     assert made.tokens[1].tolist() == [0, 0, 4, 0, 0]
     assert made.masked[1].tolist() == [False, False, False, True, True]
     assert made.slots.tolist() == [[3, 4], [3, 4]]
-
-
-def test_places_count_from_a_rows_own_first_token():
-    made = canvas([1, 2, 3], [4])
-    assert made.places(made.slots).tolist() == [[3, 4, 5], [1, 2, 3]]
 
 
 def test_a_write_returns_a_new_canvas_and_touches_only_what_it_says():
@@ -99,10 +95,10 @@ def test_a_column_may_be_named_twice():
         assert after.tokens.tolist() == [[1, 5, 6]]
 
 
-def test_rows_with_unequal_masks_have_no_common_list_of_slots():
-    made = canvas([1, MASK], [2], infill=True)
-    with pytest.raises(UnmaskError, match=r"rows of one canvas need equally many masks, not \[3, 4\]"):
-        _ = made.slots
+def test_masks_inside_a_prompt_are_slots_and_rows_need_equally_many():
+    assert canvas([1, MASK, 2], length=0, infill=True).slots.tolist() == [[1]]
+    with pytest.raises(UnmaskError, match=r"equally many masks, not \[3, 4\]"):
+        _ = canvas([1, MASK], [2], infill=True).slots
 
 
 @pytest.mark.parametrize(
@@ -118,8 +114,3 @@ def test_prompts_that_cannot_be_decoded_are_refused(prompt: list[int], length: i
     with pytest.raises(UnmaskError) as refusal:
         canvas(prompt, length=length)
     assert str(refusal.value) == sentence
-
-
-def test_masks_inside_a_prompt_are_slots_where_infilling_was_asked():
-    made = canvas([1, MASK, 2], length=0, infill=True)
-    assert made.slots.tolist() == [[1]]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-import unmask.decoders  # noqa: F401  registers
-from unmask.core import Canvas, Noise, Session, decoder, reseed
-from unmask.models.load import load
+from unmask.core import Canvas, Noise, reseed
 
 KNOWN = [0.35807531017823924, 0.6660609833032306, 0.9455088533500977, 0.5515189146041076, 0.583877783712007]
 KNOWN += [0.920513671514588]
@@ -105,15 +103,3 @@ def test_no_two_live_rows_ever_share_a_lineage(beams: int, prunings: list):
         assert len(candidates.lineage.unique()) == beams**2
         kept = torch.tensor(random.sample(range(beams**2), beams))
         noise = Noise(noise.seed, candidates.problem[kept], candidates.lineage[kept])
-
-
-@settings(max_examples=5)
-@given(st.integers(0, 100))
-def test_rows_of_a_search_that_hold_the_same_text_still_part(seed: int):
-    """Copies are kept, and only noise can part them."""
-    denoiser = load("toy-chain(letters=4, sharpness=0.1)").denoiser
-    canvas = Canvas.blank([[0]], 12, denoiser.mask_id, dtype=denoiser.dtype)
-    made = decoder.make("order-token-search(beams=4, block=12, steps=12, temperature=1.0)")
-    *_, last = Session(made, denoiser, canvas, seed)
-    assert last.branch is not None
-    assert len(last.branch.canvas.rows(torch.arange(0, 16, 4)).tokens.unique(dim=0)) == 4

@@ -18,7 +18,7 @@ def plans(draw: st.DrawFn) -> tuple[int, int, int]:
 
 
 @given(plans())
-def test_every_step_writes_and_all_masks_are_written(sizes: tuple[int, int, int]):
+def test_every_step_writes_and_the_steps_of_a_block_share_its_masks(sizes: tuple[int, int, int]):
     length, block, steps = sizes
     schedule = Schedule.plan(*sizes)
     walked = list(schedule)
@@ -27,32 +27,13 @@ def test_every_step_writes_and_all_masks_are_written(sizes: tuple[int, int, int]
     for number, quotas in enumerate(schedule.quotas):
         span = schedule.span(number)
         assert sum(quotas) == span.stop - span.start == min(block, length - number * block)
-        opens = [step.open for step in walked if step.block == number]
+        mine = [step for step in walked if step.block == number]
+        assert all(step.span == span and step.size == schedule.block for step in mine)
+        assert [step.last for step in mine] == [False] * (len(mine) - 1) + [True]
+        opens = [step.open for step in mine]
         assert opens[0] == sum(quotas)
         assert opens[-1] == quotas[-1]
         assert [a - b for a, b in pairwise(opens)] == list(quotas[:-1])
-
-
-@given(plans())
-def test_remainders_go_to_the_earliest(sizes: tuple[int, int, int]):
-    schedule = Schedule.plan(*sizes)
-    shares = [len(quotas) for quotas in schedule.quotas]
-    assert shares[0] - shares[-1] <= 1 or len(schedule.quotas[-1]) == sum(schedule.quotas[-1])
-    assert shares == sorted(shares, reverse=True)
-    assert shares[0] - min(shares[:-1], default=shares[0]) <= 1
-    for quotas in schedule.quotas:
-        assert list(quotas) == sorted(quotas, reverse=True)
-        assert quotas[0] - quotas[-1] <= 1
-
-
-@given(plans())
-def test_steps_of_a_block_share_its_slots_and_one_is_its_last(sizes: tuple[int, int, int]):
-    schedule = Schedule.plan(*sizes)
-    for number in range(len(schedule.quotas)):
-        mine = [step for step in schedule if step.block == number]
-        assert all(step.span == schedule.span(number) and step.size == schedule.block for step in mine)
-        assert [step.open for step in mine] == sorted({step.open for step in mine}, reverse=True)
-        assert [step.last for step in mine] == [False] * (len(mine) - 1) + [True]
 
 
 @pytest.mark.parametrize(

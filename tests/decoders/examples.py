@@ -1,15 +1,21 @@
-"""Settings worth trying of every registered decoder; one that is not named here is tried as it comes."""
+"""Settings worth trying of every registered decoder, and how they are run on a few prompts.
+
+A decoder that is not named here is tried as it comes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 import pytest
 from _pytest.mark import ParameterSet
 
 import unmask.decoders  # noqa: F401  registers
-from unmask.core import Decoder, decoder
+from unmask.core import Canvas, Decoded, Decoder, Denoiser, decode, decoder
 
+PROMPTS = [[0, 1, 2], [3], [4, 4, 1, 0, 2]]
+LENGTH = 6
 EXAMPLES: dict[str, list[str]] = {
     "order-token-search": [
         "order-token-search(beams=1, temperature=0.7)",
@@ -50,14 +56,8 @@ EXAMPLES: dict[str, list[str]] = {
         "repair(inner=ots(beams=2, block=3, temperature=1), rounds=1, share=1, likelihood=block)",
     ],
 }
-UP_TO = {
-    "adaptive",
-    "repair",
-    "search",
-    "threshold",
-    "order-search",
-    "token-search",
-}  # whose rows depend on the text: `rows` is the most
+# Decoders whose forward passes depend on the text: `max_forward_passes` is the most.
+UP_TO = {"adaptive", "repair", "search", "threshold", "order-search", "token-search"}
 
 
 def specs() -> list[str]:
@@ -81,3 +81,28 @@ def _plain_examples(name: str) -> list[str]:
 def exact_rows(made: Decoder) -> bool:
     inner = getattr(made, "inner", made)
     return not {decoder.name(made), decoder.name(inner)} & UP_TO and getattr(inner, "sure", None) is None
+
+
+def blank(denoiser: Denoiser, prompts: Sequence[Sequence[int]] = PROMPTS, length: int = LENGTH) -> Canvas:
+    return Canvas.blank(prompts, length, denoiser.mask_id, infill=True, dtype=denoiser.dtype)
+
+
+def run(
+    spec: str | Decoder,
+    denoiser: Denoiser,
+    prompts: Sequence[Sequence[int]] = PROMPTS,
+    length: int = LENGTH,
+    seed: int = 0,
+) -> list[Decoded]:
+    return decode(decoder.make(spec), denoiser, blank(denoiser, prompts, length), seed)
+
+
+def texts(results: Sequence[Decoded]) -> list[list[list[int]]]:
+    """Return every final row of every problem, padding apart."""
+    return [result.canvas.tokens[:, int(result.canvas.pad[0]) :].tolist() for result in results]
+
+
+def facts(results: Sequence[Decoded]) -> list[tuple[list[list[int]], list[float], int, int, int]]:
+    """Return what a problem must have in common alone and in any batch: texts, scores to the bit, and costs."""
+    costs = [(r.cost.forward_passes, r.cost.computed, r.cost.positions) for r in results]
+    return [(rows, r.score, *cost) for rows, r, cost in zip(texts(results), results, costs, strict=True)]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor
 
-from tests.decoders.examples import first_fast, specs
-from tests.decoders.test_laws import LENGTH, PROMPTS, texts
+from tests.decoders.examples import LENGTH, PROMPTS, blank, facts, first_fast, run, specs, texts
 from tests.models.test_cache import frozen, kept_columns
-from unmask.core import Beliefs, CacheView, Canvas, Decoded, Denoiser, Rows, decode, decoder
+from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Rows, decode, decoder
 from unmask.core.cache import distinct
 from unmask.models.load import load
 from unmask.models.network.cuda_graphs import Graphs
@@ -27,11 +27,6 @@ each_decoder_first = pytest.mark.parametrize("spec", first_fast())
 every_cache = pytest.mark.parametrize("keep", KEEPS)
 
 
-def run(spec: str, denoiser: Denoiser, prompts: list[list[int]], seed: int = 0) -> list[Decoded]:
-    canvas = Canvas.blank(prompts, LENGTH, denoiser.mask_id, infill=True, dtype=denoiser.dtype)
-    return decode(decoder.make(spec), denoiser, canvas, seed)
-
-
 @every_cache
 @each_decoder_first
 def test_a_cached_run_fills_the_canvas_the_same_in_any_batch(spec: str, keep: str):
@@ -40,17 +35,13 @@ def test_a_cached_run_fills_the_canvas_the_same_in_any_batch(spec: str, keep: st
     prompts = [*PROMPTS, [0, mask, 1], [mask, 5, mask, mask]]
     together = run(spec, model, prompts, seed=3)
     assert not any(mask in row for rows in texts(together) for row in rows)
-    alone = [run(spec, model, [prompt], seed=3)[0] for prompt in prompts]
-    assert texts(together) == texts(alone)
-    assert [result.score for result in together] == [result.score for result in alone]
-    counts = [(r.cost.forward_passes, r.cost.computed, r.cost.positions) for r in together]
-    assert counts == [(r.cost.forward_passes, r.cost.computed, r.cost.positions) for r in alone]
+    assert facts(together) == [facts(run(spec, model, [prompt], seed=3))[0] for prompt in prompts]
 
 
 @every_cache
 @every_decoder
 def test_it_asks_the_rows_of_a_plain_run_and_computes_no_more_positions(spec: str, keep: str):
-    for result in run(spec, cached(NETWORK, keep), PROMPTS):
+    for result in run(spec, cached(NETWORK, keep)):
         assert result.cost.forward_passes <= decoder.make(spec).max_forward_passes(LENGTH)
         assert result.cost.positions <= result.cost.computed * (result.canvas.width - int(result.canvas.pad[0]))
 
@@ -60,9 +51,8 @@ def test_it_asks_the_rows_of_a_plain_run_and_computes_no_more_positions(spec: st
 def test_computing_copies_once_changes_nothing(spec: str, keep: str):
     model, made = cached(NETWORK, keep), decoder.make(spec)
     for seed in range(2):
-        canvas = Canvas.blank(PROMPTS, LENGTH, model.mask_id, dtype=model.dtype)
-        merged = decode(made, model, canvas, seed)
-        apart = decode(made, model, canvas, seed, adapt=lambda meter, canvas: model)
+        merged = decode(made, model, blank(model), seed)
+        apart = decode(made, model, blank(model), seed, adapt=lambda meter, canvas: model)
         assert texts(merged) == texts(apart)
         assert [r.score for r in merged] == [r.score for r in apart]
 
@@ -119,7 +109,7 @@ def test_a_cached_run_writes_what_frozen_forwards_write(spec: str, keep: str):
 
 @pytest.mark.parametrize("spec", ["low-confidence(block=3)", "threshold(sure=0.3)", "random(temperature=1)", "entropy"])
 def test_a_cache_refreshed_at_every_step_is_none_to_a_single_path(spec: str):
-    found, want = run(spec, cached(NETWORK, "dual(refresh=1)"), PROMPTS), run(spec, NETWORK, PROMPTS)
+    found, want = run(spec, cached(NETWORK, "dual(refresh=1)")), run(spec, NETWORK)
     assert texts(found) == texts(want)
     assert [r.score for r in found] == [r.score for r in want]
     assert [r.cost.positions for r in found] == [r.cost.positions for r in want]
@@ -144,37 +134,37 @@ def test_a_cache_is_refreshed_every_so_many_steps(spec: str, masks: list[int], m
         filled.append(int((cache.snapshot.tokens[-1] == cache.snapshot.mask_id).sum()))
         return fill(self, cache)
 
-    monkeypatch.setattr(Store, "_fill", watched)
-    model = cached(NETWORK, "prefix(refresh=2)")
-    assert LENGTH == 6
-    run(spec, model, PROMPTS[:1])
-    assert filled == masks
-    filled.clear()
-    canvas = Canvas.blank(PROMPTS[:1], LENGTH, model.mask_id, dtype=model.dtype)
-
     def adapt(meter: Denoiser, canvas: Canvas) -> Denoiser:
         return EarlyEnd(Suppressed(Guided(meter, canvas.real & ~canvas.masked, 1.0), [3]), [4])
 
-    decode(decoder.make(spec), model, canvas, adapt=adapt)
+    monkeypatch.setattr(Store, "_fill", watched)
+    model = cached(NETWORK, "prefix(refresh=2)")
+    run(spec, model, PROMPTS[:1])
+    assert filled == masks
+    filled.clear()
+    decode(decoder.make(spec), model, blank(model, PROMPTS[:1]), adapt=adapt)
     assert len(filled) >= len(masks)  # adapters pass the word on
+
+
+ENDED = [[True, True], [True, False]]  # the first row ends its block of two, the second does not
+
+
+def first_step(keep: str, tokens: list[list[int]], ended: list[list[bool]]) -> Rows:
+    """Return copies of one row after each has written some tokens of its first block."""
+    rows = Rows.start(blank(NETWORK, [[1, 2, 3]], 4), cached(NETWORK, keep)).fork(len(tokens), 0)
+    rows, at = rows.advance(2)
+    rows.ask(at)
+    return rows.write(at, torch.tensor(tokens), torch.tensor(ended), 1, torch.zeros(len(tokens), 2))
 
 
 @every_cache
 def test_rows_that_share_a_place_part_when_one_begins_its_block_first(keep: str):
     """Copies rest on the same keys and values until they draw different tokens and move on at different steps."""
-    canvas = Canvas.blank([[1, 2, 3]], 4, NETWORK.mask_id, dtype=NETWORK.dtype)
-    rows = Rows.start(canvas, cached(NETWORK, keep)).fork(2, 0)
-    rows, at = rows.advance(2)
-    rows.ask(at)
-    token, logp = torch.tensor([[1, 2], [3, 4]]), torch.zeros(2, 2)
-    rows = rows.write(at, token, torch.tensor([[True, True], [True, False]]), 1, logp)
-    together, at = rows.advance(2)
+    tokens = [[1, 2], [3, 4]]
+    together, at = first_step(keep, tokens, ENDED).advance(2)
     found = together.ask(at).best
     for row in range(2):
-        alone, own = Rows.start(canvas, cached(NETWORK, keep)).advance(2)
-        alone.ask(own)
-        alone = alone.write(own, token[row : row + 1], torch.tensor([[True, row == 0]]), 1, logp[:1])
-        alone, own = alone.advance(2)
+        alone, own = first_step(keep, tokens[row : row + 1], ENDED[row : row + 1]).advance(2)
         assert torch.equal(own, at[row : row + 1])
         for mine, theirs in zip(alone.ask(own).best, found, strict=True):
             assert torch.equal(mine, theirs[row : row + 1])
@@ -183,12 +173,7 @@ def test_rows_that_share_a_place_part_when_one_begins_its_block_first(keep: str)
 @every_cache
 def test_a_row_that_advances_alone_leaves_the_place_of_those_set_aside(keep: str):
     """A place that is shared with a row outside the question is not filled with another text."""
-    canvas = Canvas.blank([[1, 2, 3]], 4, NETWORK.mask_id, dtype=NETWORK.dtype)
-    rows = Rows.start(canvas, cached(NETWORK, keep)).fork(2, 0)
-    rows, at = rows.advance(2)
-    rows.ask(at)
-    token, first = torch.tensor([[1, 2], [1, 2]]), torch.tensor([0])
-    rows = rows.write(at, token, torch.tensor([[True, True], [True, False]]), 1, torch.zeros(2, 2))
+    rows, first = first_step(keep, [[1, 2], [1, 2]], ENDED), torch.tensor([0])
     alone, own = rows.only(first).advance(2)
     alone.ask(own)
     rows, at = rows.put(first, alone).advance(2)
@@ -219,33 +204,27 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> Network:
 @pytest.mark.parametrize("keep", ["none", *KEEPS])
 @each_decoder_first
 def test_graphs_and_rarer_merging_change_nothing(spec: str, keep: str, replayed: Network):
-    found = run(spec, cached(replayed, keep), PROMPTS, seed=3)
-    want = run(spec, cached(NETWORK, keep), PROMPTS, seed=3)
+    found = run(spec, cached(replayed, keep), seed=3)
+    want = run(spec, cached(NETWORK, keep), seed=3)
     assert texts(found) == texts(want)
     assert [r.score for r in found] == [pytest.approx(r.score, abs=1e-4) for r in want]
     assert [r.cost.forward_passes for r in found] == [r.cost.forward_passes for r in want]
 
 
-def test_equal_rows_are_sought_only_while_there_may_be_some(replayed: Network, monkeypatch: pytest.MonkeyPatch):
-    looks: list[int] = []
-
-    def watched(canvas: Canvas, key: Tensor) -> tuple[list[int], list[int]]:
-        looks.append(len(canvas))
-        return distinct(canvas, key)
-
-    monkeypatch.setattr("unmask.core.denoiser.distinct", watched)
-    copies = run("ots(beams=3, block=6, steps=6, temperature=0)", replayed, PROMPTS)
-    assert [result.cost.computed for result in copies] == [6 + 1] * len(PROMPTS)  # steps, and one candidate
-    assert len(looks) == 6 + 1
-    looks.clear()
-    run("ots(beams=3, block=6, steps=6, temperature=9)", replayed, PROMPTS)
-    assert len(looks) < 6 + 1  # the beams differ after a step or two
+def test_equal_rows_are_sought_only_while_there_may_be_some(replayed: Network):
+    with patch("unmask.core.denoiser.distinct", side_effect=distinct) as looks:
+        copies = run("ots(beams=3, block=6, steps=6, temperature=0)", replayed)
+        assert [result.cost.computed for result in copies] == [6 + 1] * len(PROMPTS)  # steps, and one candidate
+        assert looks.call_count == 6 + 1
+        looks.reset_mock()
+        run("ots(beams=3, block=6, steps=6, temperature=9)", replayed)
+        assert looks.call_count < 6 + 1  # the beams differ after a step or two
 
 
 @pytest.mark.parametrize("keep", ["prefix", "dual(refresh=2)"])
 def test_rows_are_not_changed_by_what_is_made_of_them(keep: str):
     denoiser = cached(NETWORK, keep)
-    canvas = Canvas.blank([[3, 1, 4], [1, 5, 9]], 8, denoiser.mask_id)
+    canvas = blank(denoiser, [[3, 1, 4], [1, 5, 9]], 8)
     first = Rows.start(canvas, denoiser).enter(slice(0, 4))
     at = first.slots[:, :4]
     before = first.ask(at).best[1]
@@ -261,20 +240,13 @@ def test_rows_are_not_changed_by_what_is_made_of_them(keep: str):
     assert all(torch.equal(value, values[0]) for value in values)
 
 
-def test_keys_and_values_are_loaded_once_per_block(replayed: Network, monkeypatch: pytest.MonkeyPatch):
+def test_keys_and_values_are_loaded_once_per_block(replayed: Network):
     """And again only where other rows stand for all."""
-    loads: list[object] = []
-    load_ = Graphs._load
-
-    def watched(self: Graphs, *words) -> None:
-        loads.append(words)
-        load_(self, *words)
-
-    monkeypatch.setattr(Graphs, "_load", watched)
-    run("ots(beams=3, block=3, steps=6, temperature=1)", cached(replayed, "dual"), [[1, 2, 3], [4, 5, 6]])
-    assert len(loads) == 2
-    assert {key.rows for key in replayed.graphs.made} == {8}
-    loads.clear()
-    run("ots(beams=12, block=6, steps=6, temperature=0)", cached(replayed, "dual"), [[1, 2, 3]])
-    assert len(loads) == 1
-    assert 1 in {key.rows for key in replayed.graphs.made}  # of twelve copies
+    with patch.object(Graphs, "_load", autospec=True, side_effect=Graphs._load) as loads:
+        run("ots(beams=3, block=3, steps=6, temperature=1)", cached(replayed, "dual"), [[1, 2, 3], [4, 5, 6]])
+        assert loads.call_count == 2
+        assert {key.rows for key in replayed.graphs.made} == {8}
+        loads.reset_mock()
+        run("ots(beams=12, block=6, steps=6, temperature=0)", cached(replayed, "dual"), [[1, 2, 3]])
+        assert loads.call_count == 1
+        assert 1 in {key.rows for key in replayed.graphs.made}  # of twelve copies

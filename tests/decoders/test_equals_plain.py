@@ -13,8 +13,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.decoders.examples import texts
 from tests.decoders.problems import Case, paths, searches
-from tests.oracle import ELSEWHERE, PLAIN, forward_of, plain_settings, plainly
+from tests.oracle import ELSEWHERE, PLAIN, CountedForward, plainly
 from unmask.bench import reference_loops as plain
 from unmask.core import Branch, Decoder, Session, decode, decoder
 
@@ -25,7 +26,9 @@ def near(numbers: list[float]) -> Any:
 
 def test_every_decoder_has_a_plain_transcription():
     ours = [name for name in decoder if decoder.find(name).__module__.startswith("unmask.")]
-    assert set(ours) <= set(PLAIN) | set(ELSEWHERE), "write it plainly too, in unmask/plain.py and tests/oracle.py"
+    assert set(ours) <= set(PLAIN) | set(ELSEWHERE), (
+        "write it plainly too, in unmask/bench/reference_loops.py or tests/decoders/plain_loops.py"
+    )
 
 
 @pytest.mark.parametrize("name", sorted(set(PLAIN) - {"order-token-search"}))
@@ -36,9 +39,8 @@ def test_a_path_is_the_published_loop(name: str):
         given_, made = case.problems, case.decoder
         results = decode(made, given_.denoiser, given_.canvas(), given_.seed)
         for prompt, result in zip(given_.prompts, results, strict=True):
-            want = plainly(made, given_.denoiser, prompt, given_.length, given_.seed)
-            pad = int(result.canvas.pad[0])
-            assert result.canvas.tokens[0, pad:].tolist() == want.tokens
+            want = plainly(made, CountedForward(given_.denoiser), prompt, given_.length, given_.seed)
+            assert texts([result]) == [[want.tokens]]
             assert result.score == near([want.score])
 
     holds()
@@ -56,32 +58,26 @@ def _unless_tied(made: Decoder, want: plain.Search) -> Iterator[None]:
             raise
 
 
-def _assert_search_is_algorithm_1(case: Case) -> None:
-    given_, made = case.problems, case.decoder
-    results = decode(made, given_.denoiser, given_.canvas(), given_.seed)
-    for prompt, masks, result in zip(given_.prompts, given_.masks, results, strict=True):
-        want = plainly(made, given_.denoiser, prompt, given_.length, given_.seed)
-        assert isinstance(want, plain.Search)
-        assert 0 < result.cost.computed <= result.cost.forward_passes <= made.max_forward_passes(masks)
-        assert result.cost.forward_passes == made.max_forward_passes(masks) or vars(made)["sure"] is not None
-        pad = int(result.canvas.pad[0])
-        with _unless_tied(made, want):
-            assert result.canvas.tokens[:, pad:].tolist() == [beam.x.tolist() for beam in want.beams]
-            assert result.score == near([beam.score for beam in want.beams])
-            assert want.tokens == result.canvas.tokens[0, pad:].tolist()
+@pytest.mark.parametrize("examples", [25, pytest.param(600, marks=pytest.mark.slow)])
+def test_order_token_search_is_algorithm_1_at_its_cost(examples: int):
+    @settings(max_examples=examples)
+    @given(searches())
+    def holds(case: Case) -> None:
+        given_, made = case.problems, case.decoder
+        results = decode(made, given_.denoiser, given_.canvas(), given_.seed)
+        for prompt, masks, result in zip(given_.prompts, given_.masks, results, strict=True):
+            forward, cost = CountedForward(given_.denoiser), result.cost
+            want = plainly(made, forward, prompt, given_.length, given_.seed)
+            assert isinstance(want, plain.Search)
+            assert 0 < cost.computed <= cost.forward_passes <= made.max_forward_passes(masks)
+            assert cost.forward_passes == made.max_forward_passes(masks) or vars(made)["sure"] is not None
+            assert cost.forward_passes == forward.rows
+            with _unless_tied(made, want):
+                assert texts([result]) == [[beam.x.tolist() for beam in want.beams]]
+                assert result.score == near([beam.score for beam in want.beams])
+                assert want.tokens == want.beams[0].x.tolist()
 
-
-@settings(max_examples=25)
-@given(searches())
-def test_order_token_search_is_algorithm_1(case: Case):
-    _assert_search_is_algorithm_1(case)
-
-
-@pytest.mark.slow
-@settings(max_examples=600)
-@given(searches())
-def test_order_token_search_is_algorithm_1_over_a_long_sweep(case: Case):
-    _assert_search_is_algorithm_1(case)
+    holds()
 
 
 def _assert_same_candidates(branch: Branch, want: list[plain.Beam]) -> None:
@@ -94,37 +90,17 @@ def _assert_same_candidates(branch: Branch, want: list[plain.Beam]) -> None:
     assert torch.allclose(branch.blocks, branch.blocks.new_tensor(blocks), rtol=0, atol=1e-9)
 
 
-@settings(max_examples=20)
+@settings(max_examples=25)
 @given(searches(), st.sampled_from([1, 4]))
 def test_every_candidate_of_every_branch_is_algorithm_1s(case: Case, rows_at_once: int):
     given_, made = case.problems, case.decoder
     alone = dataclasses.replace(given_, prompts=given_.prompts[:1])
     frames = list(Session(made, alone.denoiser, alone.canvas(), alone.seed))
-    want = plainly(made, alone.denoiser, alone.prompts[0], alone.length, alone.seed, rows_at_once=rows_at_once)
+    forward = CountedForward(alone.denoiser)
+    want = plainly(made, forward, alone.prompts[0], alone.length, alone.seed, rows_at_once=rows_at_once)
     assert isinstance(want, plain.Search)
     branches = [frame.branch for frame in frames if frame.branch is not None]
-    assert len(branches) == len(want.branches)
+    assert [int(branch.kept.sum()) for branch in branches] == [vars(made)["beams"]] * len(want.branches)
     with _unless_tied(made, want):
         for branch, candidates in zip(branches, want.branches, strict=True):
             _assert_same_candidates(branch, candidates)
-
-
-@settings(max_examples=25)
-@given(searches())
-def test_the_plain_search_itself_asks_the_published_number_of_rows(case: Case):
-    given_, made = case.problems, case.decoder
-    asked = 0
-    forward = forward_of(given_.denoiser)
-
-    def counted(tokens: torch.Tensor) -> torch.Tensor:
-        nonlocal asked
-        asked += len(tokens)
-        return forward(tokens)
-
-    mask_id = given_.denoiser.mask_id
-    PLAIN["order-token-search"](
-        counted, given_.prompts[0], given_.length, mask_id, seed=given_.seed, **plain_settings(made)
-    )
-    assert asked == made.max_forward_passes(given_.masks[0]) or vars(made)["sure"] is not None
-    (result,) = decode(made, given_.denoiser, given_.canvas().rows(torch.tensor([0])), given_.seed)
-    assert asked == result.cost.forward_passes

@@ -117,23 +117,8 @@ def test_an_installed_decoder_is_treated_like_ours(tmp_path: Path):
 
     named = {entry["name"]: entry for entry in json.loads(command("list", "decoders", "--json"))}
     assert [setting["name"] for setting in named["last-first"]["settings"]] == ["block", "temperature"]
-    command(
-        "eval",
-        "-m",
-        "tiny",
-        "-t",
-        "countdown",
-        "-d",
-        "last-first",
-        "-d",
-        "low-confidence",
-        "-l",
-        "16",
-        "--limit",
-        "2",
-        "--out",
-        "run",
-    )
+    cells = "-m tiny -t countdown -d last-first -d low-confidence -l 16 --limit 2"
+    command("eval", *cells.split(), "--out", "run")
     cells = json.loads(command("report", "run", "--plots", "plots", "--html", "page.html", "--json"))
     assert "last-first" in json.dumps(cells)
     assert list((tmp_path / "plots").glob("*.svg"))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 import torch
 
 import unmask
-from unmask.core import Canvas, Decoder, Frame, Rows, decode
-from unmask.models import Model
+from tests.decoders.examples import PROMPTS, blank, run, texts
+from tests.decoders.test_repair import INNERS
+from unmask.core import Decoder, Frame, Rows
 from unmask.models.network.kv_cache import cached
 from unmask.policies.draft import sample
-
-PROMPTS = [[0, 1, 2], [3], [4, 4, 1, 0, 2]]
-LENGTH = 6
 
 
 @dataclass(frozen=True)
@@ -37,49 +36,54 @@ class WriteTwice(Decoder):
         return 2
 
 
-@pytest.fixture(scope="module")
-def model() -> Model:
-    return unmask.load("toy-transformer(letters=12, width=16, layers=2)")
-
-
-def blank(model: Model, prompts: list[list[int]]) -> Canvas:
-    return Canvas.blank(prompts, LENGTH, model.denoiser.mask_id, dtype=model.denoiser.dtype)
+MODEL = unmask.load("toy-transformer(letters=5, width=16, layers=2, seed=1)")
+NETWORK = MODEL.denoiser
 
 
 @pytest.mark.parametrize("cache", ["none", "prefix", "dual"])
-def test_the_canvas_ends_full_and_the_prompt_stays_in_a_batch_as_alone(model: Model, cache: str):
-    denoiser = cached(model.denoiser, cache)
-    together = decode(WriteTwice(), denoiser, blank(model, PROMPTS))
+def test_the_canvas_ends_full_and_the_prompt_stays_in_a_batch_as_alone(cache: str):
+    denoiser = cached(NETWORK, cache)
+    together = run(WriteTwice(), denoiser)
     for prompt, result in zip(PROMPTS, together, strict=True):
-        (alone,) = decode(WriteTwice(), denoiser, blank(model, [prompt]))
-        tokens = result.canvas.tokens[0, int(result.canvas.pad[0]) :]
-        assert tokens[: len(prompt)].tolist() == prompt
-        assert model.denoiser.mask_id not in tokens.tolist()
-        assert torch.equal(tokens, alone.canvas.tokens[0])
+        [[tokens]] = texts([result])
+        assert tokens[: len(prompt)] == prompt
+        assert NETWORK.mask_id not in tokens
+        assert texts(run(WriteTwice(), denoiser, [prompt])) == [[tokens]]
         assert result.canvas.order[0, result.canvas.start :].tolist() == [3, 1, 3, 1, 3, 1]
 
 
-def test_what_is_written_again_sees_what_was_left(model: Model):
+def test_what_is_written_again_sees_what_was_left():
     """By hand: predict everything, hide every other position, predict those from the rest."""
-    (result,) = decode(WriteTwice(), model.denoiser, blank(model, PROMPTS[:1]))
-    canvas = blank(model, PROMPTS[:1])
-    first, _ = model.denoiser(canvas, canvas.slots).best
+    (result,) = run(WriteTwice(), NETWORK, PROMPTS[:1])
+    canvas = blank(NETWORK, PROMPTS[:1])
+    first, _ = NETWORK(canvas, canvas.slots).best
     full = canvas.write(canvas.slots, first, torch.ones_like(first, dtype=torch.bool), 1, torch.zeros(first.shape))
     hidden = canvas.slots[:, ::2]
-    again, _ = model.denoiser(full.remask(hidden), hidden).best
+    again, _ = NETWORK(full.remask(hidden), hidden).best
     assert result.canvas.at(hidden).tolist() == again.tolist()
     assert result.canvas.at(canvas.slots[:, 1::2]).tolist() == first[:, 1::2].tolist()
 
 
-def test_a_trace_replays_what_was_masked_again(model: Model):
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "made",
+    [
+        WriteTwice(),
+        "search(budget=90, sure=0.9, plausible=0.01)",
+        *(f"best-of(n=2, inner=repair(inner={inner}, rounds=3, share=0.5))" for inner in INNERS),
+    ],
+    ids=str,
+)
+def test_a_trace_replays_what_was_masked_again(made: str | Decoder, seed: int):
     frames: list[Frame] = []
     output = unmask.generate(
-        model, "abc", decoder=WriteTwice(), length=LENGTH, trace=True, watch=lambda _, frame: frames.append(frame)
+        MODEL, "abc", decoder=made, length=8, seed=seed, trace=True, watch=lambda _, frame: frames.append(frame)
     )
     assert output.trace is not None
-    replayed = list(output.trace.replay())
-    for seen, again in zip(frames, replayed, strict=True):
+    for seen, again in zip(frames, output.trace.replay(), strict=True):
         for name in ("tokens", "order", "logp"):
             assert torch.equal(getattr(seen.canvas, name), getattr(again.canvas, name))
-    assert [int(frame.canvas.masked.sum()) for frame in replayed] == [0, LENGTH // 2, 0]
-    assert output.trace.writes() == [[LENGTH], [0], [LENGTH // 2]]
+    masks = [int(frame.canvas.masked.sum()) for frame in frames]
+    assert any(later > earlier for earlier, later in pairwise(masks))
+    if isinstance(made, WriteTwice):
+        assert (masks, output.trace.writes()) == ([0, 4, 0], [[8], [0], [4]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count, pairwise
+from itertools import count
 
 import pytest
 import torch
@@ -10,20 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unmask
-from tests.decoders.plain_search import Plain
+from tests.decoders.examples import facts, run, texts
+from tests.decoders.plain_loops import BestFirst
 from tests.decoders.problems import LOADED, Problems, problems
-from tests.oracle import forward_of, plain_likelihood
-from unmask.core import Canvas, Decoded, Frame, decode, decoder
+from tests.oracle import CountedForward, plain_likelihood
+from unmask.core import decode, decoder
 from unmask.decoders import search as limit
 from unmask.errors import UnmaskError
 from unmask.policies.likelihood import likelihood
-
-JUDGES = ["interleaved(combs=2)", "leave-out(group=2)", "block"]
-
-
-def texts(result: Decoded) -> list[list[int]]:
-    return result.canvas.tokens[:, int(result.canvas.pad[0]) :].tolist()
-
 
 SETTINGS = (
     problems(),
@@ -32,31 +26,28 @@ SETTINGS = (
     st.sampled_from([0.5, 0.9, 1.0]),
     st.sampled_from([0.001, 0.1, 0.5]),
     st.integers(1, 9),
-    st.sampled_from(JUDGES),
+    st.sampled_from(["interleaved(combs=2)", "leave-out(group=2)", "block"]),
 )
 
 
-def _assert_plain_loop(
-    case: Problems, budget: int, width: int, sure: float, plausible: float, block: int, name: str
-) -> None:
-    block = min(block, *case.masks)
-    settings = f"budget={budget}, width={width}, sure={sure}, plausible={plausible}, block={block}, likelihood={name}"
-    denoiser, chosen = case.denoiser, plain_likelihood(likelihood.make(name))
-    results = decode(decoder.make(f"search({settings})"), denoiser, case.canvas(), case.seed)
-    for prompt, result in zip(case.prompts, results, strict=True):
-        x = torch.tensor([*prompt, *[denoiser.mask_id] * case.length])
-        slots = (x == denoiser.mask_id).nonzero()[:, 0]
-        loop = Plain(forward_of(denoiser), slots, denoiser.mask_id, budget, width, sure, plausible, block, chosen)
-        best = loop.run(x)
-        assert texts(result) == [text.x.tolist() for text in best]
-        assert result.score == [pytest.approx(text.score, rel=1e-9, abs=1e-9) for text in best]
-        assert result.cost.forward_passes == budget - loop.left
+@pytest.mark.parametrize("examples", [15, pytest.param(400, marks=pytest.mark.slow)])
+def test_it_is_the_plain_loop(examples: int):
+    @settings(max_examples=examples)
+    @given(*SETTINGS)
+    def holds(case: Problems, budget: int, width: int, sure: float, plausible: float, block: int, name: str) -> None:
+        block, mask = min(block, *case.masks), case.denoiser.mask_id
+        how = f"budget={budget}, width={width}, sure={sure}, plausible={plausible}, block={block}, likelihood={name}"
+        chosen = plain_likelihood(likelihood.make(name))
+        results = decode(decoder.make(f"search({how})"), case.denoiser, case.canvas(), case.seed)
+        for prompt, result in zip(case.prompts, results, strict=True):
+            x = torch.tensor([*prompt, *[mask] * case.length])
+            slots, forward = (x == mask).nonzero()[:, 0], CountedForward(case.denoiser)
+            best = BestFirst(forward, slots, mask, budget, width, sure, plausible, block, chosen).run(x)
+            assert texts([result]) == [[text.x.tolist() for text in best]]
+            assert result.score == [pytest.approx(text.score, rel=1e-9, abs=1e-9) for text in best]
+            assert result.cost.forward_passes == forward.rows
 
-
-test_it_is_the_plain_loop = settings(max_examples=15)(given(*SETTINGS)(_assert_plain_loop))
-test_it_is_the_plain_loop_over_a_long_sweep = pytest.mark.slow(
-    settings(max_examples=400)(given(*SETTINGS)(_assert_plain_loop))
-)
+    holds()
 
 
 @settings(max_examples=25)
@@ -68,7 +59,8 @@ def test_no_budget_is_ever_exceeded(case: Problems, budget: int, width: int, sur
     for result in decode(made, case.denoiser, case.canvas(), case.seed):
         assert result.canvas.done
         assert 1 <= result.cost.forward_passes <= budget
-        assert len({tuple(row) for row in texts(result)}) == len(texts(result)) <= width
+        [rows] = texts([result])
+        assert len({tuple(row) for row in rows}) == len(rows) <= width
 
 
 def test_the_default_budget_is_that_of_ots_with_four_beams():
@@ -81,17 +73,13 @@ def test_the_default_budget_is_that_of_ots_with_four_beams():
 def test_a_batch_costs_and_decodes_as_its_problems_alone():
     denoiser = LOADED["toy-transformer(letters=9, width=16, layers=1, sharpness=3)"]
     prompts = [[i % 9, (i // 9) % 9, (3 * i) % 9] for i in range(64)]
-    made = decoder.make("search(budget=20, sure=0.9, plausible=0.02, likelihood=interleaved(combs=2))")
+    made = "search(budget=20, sure=0.9, plausible=0.02, likelihood=interleaved(combs=2))"
 
-    def run(some: list[list[int]]) -> list[tuple[list[list[int]], list[float], int, int]]:
-        canvas = Canvas.blank(some, 4, denoiser.mask_id, dtype=denoiser.dtype)
-        results = decode(made, denoiser, canvas)
-        return [(texts(r), r.score, r.cost.forward_passes, r.cost.positions) for r in results]
-
-    together = run(prompts)
-    assert together[:6] == [run([prompt])[0] for prompt in prompts[:6]]
-    assert together[:21] == [each for start in range(0, 21, 7) for each in run(prompts[start : start + 7])]
-    assert len({rows for *_, rows, _ in together}) > 3  # some ended long before others
+    together = facts(run(made, denoiser, prompts, 4))
+    assert together[:6] == [facts(run(made, denoiser, [prompt], 4))[0] for prompt in prompts[:6]]
+    sevens = [facts(run(made, denoiser, prompts[start : start + 7], 4)) for start in range(0, 21, 7)]
+    assert together[:21] == [each for some in sevens for each in some]
+    assert len({passes for _, _, passes, *_ in together}) > 3  # some ended long before others
 
 
 def test_a_certain_text_ends_the_search_and_no_seed_changes_it():
@@ -119,52 +107,6 @@ def test_time_that_runs_out_ends_the_search_with_a_whole_text(monkeypatch: pytes
     assert rows[-1] > 50
 
 
-@pytest.mark.parametrize("cache", ["prefix", "dual", "dual(refresh=2)"])
-def test_it_works_under_a_cache(cache: str):
-    model = unmask.load("toy-transformer(letters=9, width=16, layers=2, seed=3)")
-    spec = "search(budget=60, sure=0.9, plausible=0.02, block=4)"
-    outputs = unmask.generate(model, ["abc", "fade"], decoder=spec, length=8, cache=cache)
-    assert all(0 < output.cost.forward_passes <= 60 for output in outputs)
-
-
-def test_a_trace_replays_every_frame():
-    model = unmask.load("toy-transformer(letters=5, width=16, layers=2, seed=1)")
-    frames: list[Frame] = []
-    output = unmask.generate(
-        model,
-        "abc",
-        decoder="search(budget=90, sure=0.9, plausible=0.01)",
-        length=8,
-        trace=True,
-        watch=lambda _, frame: frames.append(frame),
-    )
-    assert output.trace is not None
-    for seen, again in zip(frames, output.trace.replay(), strict=True):
-        for name in ("tokens", "order", "logp"):
-            assert torch.equal(getattr(seen.canvas, name), getattr(again.canvas, name))
-    assert len({len(frame.canvas) for frame in frames}) > 2
-    assert all(later.step >= earlier.step for earlier, later in pairwise(frames))
-
-
-@pytest.mark.parametrize(
-    ("spec", "sentence"),
-    [
-        ("search(budget=0)", "budget must be at least 1, got 0"),
-        ("search(width=0)", "width must be at least 1, got 0"),
-        ("search(seconds=0)", "seconds must be greater than 0, got 0.0"),
-        ("search(seconds=nan)", "seconds must be greater than 0, got nan"),
-        ("search(plausible=0)", "plausible must be greater than 0, got 0.0"),
-        ("search(plausible=nan)", "plausible must be between 0 and 1, got nan"),
-        ("search(likelihood=sums)", "unknown likelihood 'sums': did you mean 'sum'?"),
-    ],
-)
-def test_wrong_settings_are_refused(spec: str, sentence: str):
-    with pytest.raises(UnmaskError) as refusal:
-        decoder.make(spec)
-    assert sentence in str(refusal.value)
-
-
 def test_a_budget_that_cannot_reach_every_block_is_refused():
-    with pytest.raises(UnmaskError) as refusal:
+    with pytest.raises(UnmaskError, match="budget must be at least 4"):
         decoder.make("search(budget=2, block=8)").resolved(32)
-    assert "budget must be at least 4" in str(refusal.value)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from unmask.core import decoder
 from unmask.experiments import find
 from unmask.experiments.run import PlannedCell, plan
 from unmask.experiments.setup import setup_for
@@ -116,12 +115,6 @@ def test_the_plan_names_the_wording():
     planned = plan(find("first-cell"), setup_for(MODELS[0]), "cuda", "folder/published.json")
     assert {cell.wording for cell in planned} == {"published.json"}
     assert {cell.wording for cell in plan(find("first-cell"), setup_for("tiny"), "cuda", "p.json")} == {"ours"}
-
-
-def test_an_interval_beyond_a_block_searches_less_often():
-    assert decoder.make("ots(beams=4, interval=64)").max_forward_passes(256) == 128 * 4 + 2 * 16
-    assert decoder.make("ots(beams=4, interval=16)").max_forward_passes(256) == 128 * 4 + 8 * 16
-    assert decoder.make("ots(beams=4, interval=100)").max_forward_passes(256) == 128 * 4 + 2 * 16
 
 
 def test_k_and_tau_can_be_chosen_and_votes_follow():

@@ -29,40 +29,36 @@ LIMIT = 6
 CHOICES = [("abc", ["de", "fgfg", "a"]), ("gg", ["bb", "cc", "dd"]), ("a", ["a", "bcd", "ef"])]
 TEXTS = ["abcdefgabc", "ggfe", "cab" * 20]
 
-GENERATION = """
-task: local_countdown
+TASK = """
+task: NAME
 dataset_path: json
 dataset_kwargs: {data_files: {test: DATA}}
 test_split: test
+"""
+TASKS = {
+    "local_countdown": """
 output_type: generate_until
 doc_to_text: "{{question}}"
 doc_to_target: "{{gold}}"
 generation_kwargs: {until: ["Numbers:"], do_sample: false, max_gen_toks: 64}
 process_results: !function grade.process_results
 metric_list: [{metric: acc, aggregation: mean, higher_is_better: true}]
-"""
-CHOOSING = """
-task: local_choice
-dataset_path: json
-dataset_kwargs: {data_files: {test: DATA}}
-test_split: test
+""",
+    "local_choice": """
 output_type: multiple_choice
 doc_to_text: "{{prompt}}"
 doc_to_choice: "{{choices}}"
 doc_to_target: "{{label}}"
 target_delimiter: ""
 metric_list: [{metric: acc, aggregation: mean, higher_is_better: true}]
-"""
-ROLLING = """
-task: local_text
-dataset_path: json
-dataset_kwargs: {data_files: {test: DATA}}
-test_split: test
+""",
+    "local_text": """
 output_type: loglikelihood_rolling
 doc_to_text: ""
 doc_to_target: "{{text}}"
 metric_list: [{metric: byte_perplexity}]
-"""
+""",
+}
 GRADE = f"""
 from unmask.tasks import Problem, task
 
@@ -88,10 +84,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "local_choice": [{"prompt": prompt, "choices": choices, "label": 1} for prompt, choices in CHOICES],
         "local_text": [{"text": text} for text in TEXTS],
     }
-    for (name, lines), yaml in zip(rows.items(), (GENERATION, CHOOSING, ROLLING), strict=True):
+    for name, lines in rows.items():
         data = folder / f"{name}.jsonl"
         data.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        (folder / f"{name}.yaml").write_text(yaml.replace("DATA", str(data)))
+        (folder / f"{name}.yaml").write_text(TASK.replace("NAME", name).replace("DATA", str(data)) + TASKS[name])
     (folder / "grade.py").write_text(GRADE)
     return folder
 

@@ -1,4 +1,4 @@
-"""Random checkpoints of any shape, and the same weights in the models of Hugging Face's library."""
+"""Random checkpoints of any shape, canvases for them, and what a model answers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
+from unmask.core import Canvas, Denoiser
 from unmask.errors import UnmaskError
 from unmask.models.checkpoints.random_weights import random_folder
 from unmask.models.network.transformer import Shape
@@ -47,55 +47,18 @@ def published(folder: Path) -> dict[str, torch.Tensor]:
     return {name: weight for file in folder.glob("*.safetensors") for name, weight in load_file(file).items()}
 
 
-def counterpart(folder: Path, family: str, shape: Shape) -> torch.nn.Module:
-    """Llama for LLaDA, Qwen2 for Dream; their causal mask is overruled by the one they are given."""
-    sizes: dict[str, Any] = {
-        "hidden_size": shape.width,
-        "intermediate_size": shape.hidden,
-        "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads,
-        "num_key_value_heads": shape.kv_heads,
-        "vocab_size": shape.vocab,
-        "max_position_embeddings": shape.context,
-        "rms_norm_eps": shape.eps,
-        "rope_theta": shape.theta,
-        "tie_word_embeddings": shape.tied,
-        "attn_implementation": "eager",
-    }
-    if family == "dream":
-        module, weights = Qwen2ForCausalLM(Qwen2Config(**sizes)), published(folder)
-    else:
-        module = LlamaForCausalLM(LlamaConfig(**sizes, attention_bias=shape.qkv_bias))
-        weights = {_llama(name): weight for name, weight in published(folder).items()}
-        if shape.qkv_bias:  # Llama's setting gives the output projection a bias too
-            weights |= {
-                f"model.layers.{n}.self_attn.o_proj.bias": torch.zeros(shape.width) for n in range(shape.layers)
-            }
-    missing, unexpected = module.load_state_dict(weights, strict=False)
-    assert not unexpected
-    assert set(missing) == ({"lm_head.weight"} if shape.tied else set())
-    module.tie_weights()
-    return module.eval()
+def canvas_of(lengths: list[int], masks: int, denoiser: Denoiser, seed: int = 0) -> Canvas:
+    """Random prompts without special tokens."""
+    draw = torch.Generator().manual_seed(seed)
+    prompts = [torch.randint(6, 290, (length,), generator=draw).tolist() for length in lengths]
+    return Canvas.blank(prompts, masks, denoiser.mask_id)
 
 
-def _llama(name: str) -> str:
-    for published, llama in (
-        ("model.transformer.wte.", "model.embed_tokens."),
-        ("model.transformer.ln_f.", "model.norm."),
-        ("model.transformer.ff_out.", "lm_head."),
-        ("model.transformer.blocks.", "model.layers."),
-        (".q_proj.", ".self_attn.q_proj."),
-        (".k_proj.", ".self_attn.k_proj."),
-        (".v_proj.", ".self_attn.v_proj."),
-        (".attn_out.", ".self_attn.o_proj."),
-        (".ff_proj.", ".mlp.gate_proj."),
-        (".up_proj.", ".mlp.up_proj."),
-        (".ff_out.", ".mlp.down_proj."),
-        (".attn_norm.", ".input_layernorm."),
-        (".ff_norm.", ".post_attention_layernorm."),
-    ):
-        name = name.replace(published, llama)
-    return name
+def logits_at(denoiser: Denoiser, canvas: Canvas, at: torch.Tensor) -> torch.Tensor:
+    """Logits at the asked columns; that of the mask, which is never believed, is 0."""
+    logits = denoiser(canvas, at).logits(torch.arange(at.numel())).unflatten(0, tuple(at.shape))
+    logits[..., denoiser.mask_id] = 0
+    return logits
 
 
 def change(path: Path, **settings: Any) -> None:

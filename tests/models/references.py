@@ -26,6 +26,8 @@ from unmask.models.families.family import family as families
 from unmask.models.network.transformer import Shape
 
 LIBRARY: dict[str, tuple[Any, Any]] = {
+    "llada": (LlamaConfig, LlamaForCausalLM),
+    "dream": (Qwen2Config, Qwen2ForCausalLM),
     "illada": (LlamaConfig, LlamaForCausalLM),
     "stable-diffcoder": (LlamaConfig, LlamaForCausalLM),
     "sdar": (Qwen3Config, Qwen3ForCausalLM),
@@ -68,12 +70,38 @@ def reference(folder: Path, family: str, shape: Shape) -> torch.nn.Module:
         key = "intermediate_size" if config is OlmoeConfig else "moe_intermediate_size"
         sizes[key] = shape.experts.hidden
         weights = _stacked(weights, shape)
+    if family == "llada":
+        sizes["attention_bias"] = shape.qkv_bias
+        weights = {_llama(name): weight for name, weight in weights.items()}
+        if shape.qkv_bias:  # Llama's setting gives the output projection a bias too
+            zeros = torch.zeros(shape.width)
+            weights |= {f"model.layers.{layer}.self_attn.o_proj.bias": zeros for layer in range(shape.layers)}
     built = module(config(**sizes))
     missing, unexpected = built.load_state_dict(weights, strict=False)
     assert not unexpected
     assert set(missing) == ({"lm_head.weight"} if shape.tied else set())
     built.tie_weights()
     return built.eval()
+
+
+def _llama(name: str) -> str:
+    for ours, llama in (
+        ("model.transformer.wte.", "model.embed_tokens."),
+        ("model.transformer.ln_f.", "model.norm."),
+        ("model.transformer.ff_out.", "lm_head."),
+        ("model.transformer.blocks.", "model.layers."),
+        (".q_proj.", ".self_attn.q_proj."),
+        (".k_proj.", ".self_attn.k_proj."),
+        (".v_proj.", ".self_attn.v_proj."),
+        (".attn_out.", ".self_attn.o_proj."),
+        (".ff_proj.", ".mlp.gate_proj."),
+        (".up_proj.", ".mlp.up_proj."),
+        (".ff_out.", ".mlp.down_proj."),
+        (".attn_norm.", ".input_layernorm."),
+        (".ff_norm.", ".post_attention_layernorm."),
+    ):
+        name = name.replace(ours, llama)
+    return name
 
 
 def _stacked(weights: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
@@ -89,13 +117,18 @@ def _stacked(weights: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
     return out
 
 
-def library_logits(module: torch.nn.Module, canvas: Canvas, block: int | None) -> Tensor:
-    """Padding attends to itself alone."""
+def library_logits(module: torch.nn.Module, family: str, canvas: Canvas, at: Tensor, block: int | None) -> Tensor:
+    """The library's logits about some columns, that of the mask being 0. Padding attends to itself alone."""
     places = torch.arange(canvas.width) - canvas.pad[:, None]
     seen = canvas.real[:, :, None] & canvas.real[:, None, :]
     if block is not None:
         seen &= places[:, None, :] // block <= places[:, :, None] // block
-    return _logits(module, canvas.tokens, seen | torch.eye(canvas.width, dtype=torch.bool), places.clamp(min=0))
+    seen |= torch.eye(canvas.width, dtype=torch.bool)
+    logits = _logits(module, canvas.tokens, seen, places.clamp(min=0))
+    read = torch.maximum(at - 1, canvas.pad[:, None]) if families.make(family).shifted else at
+    out = logits.gather(1, read[:, :, None].expand(-1, -1, logits.shape[-1])).clone()
+    out[..., canvas.mask_id] = 0
+    return out
 
 
 def row_logits(module: torch.nn.Module, tokens: Tensor, block: int | None) -> Tensor:
@@ -168,7 +201,3 @@ def llada2_logits(weights: dict[str, Tensor], shape: Shape, tokens: Tensor) -> T
         through = mlp if layer < experts.dense else mixture
         x = x + torch.stack([through(row, f"{name}.mlp") for row in inner])
     return norm(x, "model.norm") @ w["lm_head.weight"].T
-
-
-def is_shifted(family: str) -> bool:
-    return families.make(family).shifted

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 import unmask.decoders  # noqa: F401  registers them
-from tests.models.folders import folder_of, published
-from tests.models.references import LIBRARY, is_shifted, library_logits, llada2_logits, reference, row_logits
+from tests.models.folders import canvas_of, folder_of, logits_at, published
+from tests.models.references import LIBRARY, library_logits, llada2_logits, reference, row_logits
 from unmask.bench import reference_loops as plain
-from unmask.core import Canvas, Denoiser, decode, decoder
+from unmask.core import Canvas, decode, decoder
 from unmask.errors import UnmaskError
 from unmask.models.checkpoints.manifest import find_family, read_manifest
 from unmask.models.checkpoints.random_weights import random_denoiser, random_shape
@@ -39,19 +40,6 @@ def small(family: str, **changes) -> Shape:
     return replace(shape, block=block, **changes)
 
 
-def beliefs_at(denoiser: Denoiser, canvas: Canvas, at: Tensor) -> Tensor:
-    beliefs = denoiser(canvas, at)
-    logits = beliefs.logits(torch.arange(at.numel())).unflatten(0, tuple(at.shape))
-    logits[..., denoiser.mask_id] = 0
-    return logits
-
-
-def canvas_of(lengths: list[int], masks: int, denoiser: Denoiser, seed: int = 0) -> Canvas:
-    draw = torch.Generator().manual_seed(seed)
-    prompts = [torch.randint(6, 300, (length,), generator=draw).tolist() for length in lengths]
-    return Canvas.blank(prompts, masks, denoiser.mask_id)
-
-
 @pytest.mark.parametrize("family", quick(sorted(LIBRARY), slow={"a2d-qwen2", "a2d-qwen3", "dream-reasoner"}))
 def test_the_forward_is_the_librarys_under_the_familys_mask(family: str, tmp_path: Path):
     shape = small(family)
@@ -61,13 +49,9 @@ def test_the_forward_is_the_librarys_under_the_familys_mask(family: str, tmp_pat
     for lengths in ([13], [5, 17, 9]):
         canvas = canvas_of(lengths, 10, denoiser)
         at = torch.arange(canvas.width - 10 - min(lengths), canvas.width).expand(len(canvas), -1)
-        wanted = library_logits(module, canvas, shape.block)
-        read = torch.maximum(at - 1, canvas.pad[:, None]) if is_shifted(family) else at
-        wanted = wanted.gather(1, read[:, :, None].expand(-1, -1, shape.vocab)).index_fill(
-            2, torch.tensor(denoiser.mask_id), 0
-        )
+        wanted = library_logits(module, family, canvas, at, shape.block)
         for model in (denoiser, cached(denoiser)):
-            assert (beliefs_at(model, canvas, at) - wanted).abs().max() < 1e-4
+            assert (logits_at(model, canvas, at) - wanted).abs().max() < 1e-4
 
 
 def test_a_mixture_with_one_head_is_olmoes(tmp_path: Path):
@@ -76,9 +60,8 @@ def test_a_mixture_with_one_head_is_olmoes(tmp_path: Path):
     denoiser = load_folder(folder).denoiser
     canvas = canvas_of([9], 8, denoiser)
     at = torch.arange(canvas.width)[None]
-    wanted = library_logits(reference(folder, "llada-moe", shape), canvas, None)
-    wanted = wanted.index_fill(2, torch.tensor(denoiser.mask_id), 0)
-    assert (beliefs_at(denoiser, canvas, at) - wanted).abs().max() < 1e-4
+    wanted = library_logits(reference(folder, "llada-moe", shape), "llada-moe", canvas, at, None)
+    assert (logits_at(denoiser, canvas, at) - wanted).abs().max() < 1e-4
 
 
 @pytest.mark.parametrize("dense", [pytest.param(0, marks=pytest.mark.slow), 1])
@@ -91,7 +74,7 @@ def test_llada2s_forward_is_its_description(dense: int, tmp_path: Path):
     canvas = canvas_of([7, 4], 4, denoiser)
     at = torch.arange(3, canvas.width).expand(2, -1)
     for model in (denoiser, cached(denoiser)):
-        logits = beliefs_at(model, canvas, at)
+        logits = logits_at(model, canvas, at)
         for row, pad in enumerate(canvas.pad.tolist()):
             wanted = llada2_logits(weights, shape, canvas.tokens[row, pad:])[at[row] - pad]
             wanted[:, denoiser.mask_id] = 0
@@ -217,7 +200,7 @@ def test_published_sizes_are_the_published_sizes():
 def test_grouped_products_are_the_loop():
     """Compute experts on a CPU as a GPU does."""
     denoiser = random_denoiser("llada2-nano")
-    mixture = denoiser.module.layers[1].mixture  # type: ignore[attr-defined]
+    mixture: Any = denoiser.module.layers[1].mixture  # type: ignore[attr-defined]
     assert isinstance(mixture.experts, Experts)
     x = torch.randn(50, 32, generator=torch.Generator().manual_seed(0))
     expert = torch.randint(0, 8, (50,), generator=torch.Generator().manual_seed(1)).sort().values

@@ -4,40 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
 
-from tests.models.folders import FAMILIES, counterpart, folder_of, some_shape
-from unmask.core import Canvas, Denoiser
+from tests.models.folders import FAMILIES, canvas_of, folder_of, logits_at, some_shape
+from tests.models.references import library_logits, reference
+from unmask.core import Canvas
 from unmask.models.load import load_folder
 from unmask.models.network.kv_cache import union
 from unmask.models.network.transformer import lines, select, write_kv
-
-
-def canvas_of(lengths: list[int], masks: int, denoiser: Denoiser, seed: int) -> Canvas:
-    draw = torch.Generator().manual_seed(seed)
-    prompts = [torch.randint(0, 300, (length,), generator=draw).tolist() for length in lengths]
-    prompts = [[token if token != denoiser.mask_id else 0 for token in prompt] for prompt in prompts]
-    return Canvas.blank(prompts, masks, denoiser.mask_id)
-
-
-def believed(denoiser: Denoiser, canvas: Canvas, at: Tensor) -> Tensor:
-    """Logits at the asked columns; the mask itself, which is never believed, is left out."""
-    beliefs = denoiser(canvas, at)
-    logits = beliefs.logits(torch.arange(at.numel())).unflatten(0, tuple(at.shape))
-    logits[..., denoiser.mask_id] = 0
-    return logits
-
-
-def expected(reference: torch.nn.Module, canvas: Canvas, at: Tensor, shifted: bool) -> Tensor:
-    shut = torch.zeros(len(canvas), 1, canvas.width, canvas.width)
-    shut.masked_fill_(~canvas.real[:, None, None, :], torch.finfo(torch.float32).min)
-    places = (torch.arange(canvas.width) - canvas.pad[:, None]).clamp(min=0)
-    with torch.inference_mode():
-        logits = reference(canvas.tokens, attention_mask=shut, position_ids=places).logits
-    read = torch.maximum(at - 1, canvas.pad[:, None]) if shifted else at
-    out = logits.gather(1, read[:, :, None].expand(-1, -1, logits.shape[-1])).clone()
-    out[..., canvas.mask_id] = 0
-    return out
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -45,11 +18,11 @@ def expected(reference: torch.nn.Module, canvas: Canvas, at: Tensor, shifted: bo
 def test_the_forward_equals_the_published_one_with_and_without_padding(family: str, seed: int, tmp_path: Path) -> None:
     shape = some_shape(family, seed)
     folder = folder_of(tmp_path / "checkpoint", family, shape, seed)
-    reference, denoiser = counterpart(folder, family, shape), load_folder(folder).denoiser
+    module, denoiser = reference(folder, family, shape), load_folder(folder).denoiser
     for lengths in ([13], [13, 13], [5, 17, 9, 17]):
         canvas = canvas_of(lengths, 12, denoiser, seed)
         at = torch.arange(canvas.width - 12 - min(lengths), canvas.width).expand(len(canvas), -1)
-        logits, wanted = believed(denoiser, canvas, at), expected(reference, canvas, at, shifted=family == "dream")
+        logits, wanted = logits_at(denoiser, canvas, at), library_logits(module, family, canvas, at, None)
         assert (logits - wanted).abs().max() < 1e-4
 
 
@@ -59,11 +32,11 @@ def test_a_padded_row_equals_the_row_alone(family: str, tmp_path: Path) -> None:
     lengths = [3, 40, 17, 16, 1]
     together = canvas_of(lengths, 9, denoiser, seed=1)
     at = torch.arange(together.width - 9, together.width).expand(len(together), -1)
-    logits = believed(denoiser, together, at)
+    logits = logits_at(denoiser, together, at)
     for row, length in enumerate(lengths):
         prompt = together.tokens[row, together.start - length : together.start].tolist()
         alone = Canvas.blank([prompt], 9, denoiser.mask_id)
-        single = believed(denoiser, alone, torch.arange(length, length + 9)[None])
+        single = logits_at(denoiser, alone, torch.arange(length, length + 9)[None])
         assert (logits[row] - single[0]).abs().max() < 1e-5
         assert torch.equal(logits[row], single[0])  # on a CPU even the same bytes
 

@@ -44,6 +44,18 @@ def model() -> unmask.Model:
     return unmask.load("toy-transformer")
 
 
+@pytest.fixture(scope="session")
+def tiny() -> unmask.Model:
+    """A model that was trained, with a tokenizer of subwords."""
+    return unmask.load("tiny")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The event loop of asynchronous tests."""
+    return "asyncio"
+
+
 class Served:
     """A server on a free port, in a thread of this process."""
 

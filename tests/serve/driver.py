@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import torch
 
 import unmask
-from unmask.core import Beliefs, CacheView, Canvas, Wrapper
-from unmask.serve.queue import Event, PendingRequest
-from unmask.serve.request import Completed, RequestLimits, Show, read_request
-from unmask.serve.scheduler import Scheduler
+from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
+from unmask.serve.request import Completed, Event, PendingRequest, RequestLimits, Show, read_request
+from unmask.serve.scheduler import RequestQueue, Scheduler
+
+
+async def until(fact: Callable[[], bool]) -> None:
+    """Wait for a fact that another thread brings about."""
+    async with asyncio.timeout(60):
+        while not fact():
+            await asyncio.sleep(0.005)
 
 
 class Asked:
@@ -52,12 +60,19 @@ def ask(model: unmask.Model, prompts: Iterable[str], **decoding) -> list[Asked]:
     return [Asked(model, prompt, show=None, seed=7 * seed, **decoding) for seed, prompt in enumerate(prompts)]
 
 
+def check(model: unmask.Model, every: Iterable[Asked]) -> None:
+    """Every answer is that of `generate`."""
+    for asked in every:
+        asked.check(model)
+
+
 class Driver:
     """A scheduler, and the rows and requests of every forward pass."""
 
     def __init__(self, model: unmask.Model, max_batch: int = 64):
         self.forwards: list[tuple[int, int]] = []
-        self.scheduler = Scheduler(model, max_batch, lambda *forward: self.forwards.append(forward))
+        limits = RequestLimits(max_batch=max_batch)
+        self.scheduler = Scheduler(model, limits, lambda *forward: self.forwards.append(forward), RequestQueue(1, 1))
 
     @property
     def running(self) -> int:
@@ -79,7 +94,9 @@ class Driver:
             for _ in range(count):
                 self.scheduler.step()
 
-    def finish(self) -> int:
+    def finish(self, *every: Asked) -> int:
+        """Decode these requests and all others to their ends; return the number of steps."""
+        self.start(*every)
         steps = 0
         while self.running:
             self.step()
@@ -87,14 +104,19 @@ class Driver:
         return steps
 
 
-class Small(Wrapper):
-    """Memory for a few rows of a few positions only."""
+class Failing(Wrapper):
+    """A denoiser that raises an error for some canvases."""
 
-    def __init__(self, inner, most: int, width: int = 100):
+    def __init__(self, inner: Denoiser, error: Exception, fails: Callable[[Canvas], bool]):
         super().__init__(inner)
-        self.most, self.width = most, width
+        self.error, self.fails = error, fails
 
     def __call__(self, canvas: Canvas, at, cache: CacheView | None = None) -> Beliefs:
-        if len(canvas) > self.most or canvas.width > self.width:
-            raise torch.OutOfMemoryError("no room")
+        if self.fails(canvas):
+            raise self.error
         return self.inner(canvas, at, cache)
+
+
+def failing(model: unmask.Model, error: Exception, fails: Callable[[Canvas], bool] = lambda canvas: True):
+    """The model, with an error for the canvases where `fails` is true."""
+    return replace(model, denoiser=Failing(model.denoiser, error, fails))

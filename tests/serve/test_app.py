@@ -6,7 +6,8 @@ import asyncio
 import json
 import socket
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,9 +18,9 @@ import torch
 
 import unmask
 from tests.serve.conftest import Served
-from unmask.core import Wrapper
+from tests.serve.driver import failing, until
 from unmask.serve.request import RequestLimits
-from unmask.serve.scheduler import LocalReplica
+from unmask.serve.scheduler import Scheduler
 
 QUESTION: Any = [{"role": "user", "content": "abc"}]
 DECODER = "random(temperature=0.7)"
@@ -71,31 +72,24 @@ def test_a_stream_is_the_answer_in_pieces(model, client):
     assert "".join(choice.text for chunk in text for choice in chunk.choices) == alone(model, decoder="ar").text
 
 
-def test_the_asynchronous_client_is_cancelled_and_its_rows_are_freed(model, served):
+@pytest.mark.anyio
+async def test_the_asynchronous_client_is_cancelled_and_its_rows_are_freed(model, served):
     long: Any = {"model": "toy", "messages": QUESTION, "max_tokens": 512, "extra_body": {"decoder": "ots(block=1)"}}
     drafts = {**long, "extra_body": {**long["extra_body"], "stream_mode": "denoise"}}
     short = {**long, "max_tokens": 4, "extra_body": {"decoder": "ar"}}
-
-    async def until_running(count: int) -> None:
-        async with asyncio.timeout(60):
-            while served.engine.running != count:
-                await asyncio.sleep(0.01)
-
-    async def ask():
-        async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0) as client:
-            await until_running(0)  # a request of an earlier test is counted until the end of its last step
-            whole = asyncio.create_task(client.chat.completions.create(**long))
-            await until_running(1)
-            whole.cancel()
-            await until_running(0)
-            stream = await client.chat.completions.create(stream=True, **drafts)
-            await until_running(1)
-            await stream.close()
-            await until_running(0)
-            reply = await client.chat.completions.create(**short)
-            assert reply.choices[0].message.content == alone(model, decoder="ar", length=4).text
-
-    asyncio.run(ask())
+    engine = served.engine
+    async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0) as client:
+        await until(lambda: engine.running == 0)  # a request of an earlier test counts until the end of its last step
+        whole = asyncio.create_task(client.chat.completions.create(**long))
+        await until(lambda: engine.running == 1)
+        whole.cancel()
+        await until(lambda: engine.running == 0)
+        stream = await client.chat.completions.create(stream=True, **drafts)
+        await until(lambda: engine.running == 1)
+        await stream.close()
+        await until(lambda: engine.running == 0)
+        reply = await client.chat.completions.create(**short)
+    assert reply.choices[0].message.content == alone(model, decoder="ar", length=4).text
 
 
 @pytest.mark.parametrize(
@@ -108,11 +102,7 @@ def test_the_asynchronous_client_is_cancelled_and_its_rows_are_freed(model, serv
         ({"extra_body": {"decoder": "otss"}}, openai.BadRequestError, "did you mean 'ots'"),
         ({"extra_body": {"stream_mode": "denoise"}}, openai.BadRequestError, "is for streams"),
         ({"temperature": 1, "extra_body": {"decoder": "threshold"}}, openai.BadRequestError, "has no temperature"),
-        (
-            {"max_tokens": 4000},
-            openai.BadRequestError,
-            "max_tokens must be at most 1024 on this server, got 4000",
-        ),
+        ({"max_tokens": 4000}, openai.BadRequestError, "max_tokens must be at most 1024 on this server, got 4000"),
         ({"max_completion_tokens": 4000}, openai.BadRequestError, "max_completion_tokens must be at most 1024"),
         ({"n": 17}, openai.BadRequestError, "n must be at most 16 on this server, got 17"),
         ({"response_format": {"type": "json_object"}}, openai.BadRequestError, "writes from left to right"),
@@ -134,23 +124,27 @@ def test_odd_bodies_get_the_right_status(served):
         assert "Content-Type" in http.post(path, content=b"{}").json()["error"]["message"]
         post = partial(http.post, headers={"content-type": "application/json"})
         assert post(path, content=b"{bad").json()["error"]["message"].startswith("the body is not JSON")
-        assert post(path, content=b"[" * 100_000).status_code == 400
-        assert post(path, content=b'{"model": "toy", "prompt": "\\ud800"}').status_code == 400
-        assert post(path, content=b'{"model": "toy", "prompt": "\xff"}').status_code == 400
-        assert post(path, json={"model": "toy", "prompt": "☃"}).status_code == 400  # a toy reads letters only
-        assert post(path, json={"model": "toy", "prompt": ""}).status_code == 400
-        assert post(path, json={"model": "toy", "prompt": [0, 1, 10**9]}).status_code == 400
-        assert post(path, json={"model": "toy", "prompt": [-5]}).status_code == 400
+        for prompt in (b'"\\ud800"', b'"\xff"', b"[" * 100_000):
+            assert post(path, content=b'{"model": "toy", "prompt": ' + prompt + b"}").status_code == 400
+        for prompt in ("☃", "", [0, 1, 10**9], [-5]):  # a toy reads letters only
+            assert post(path, json={"model": "toy", "prompt": prompt}).status_code == 400
         assert post(path, json={"model": "toy", "prompt": "a", "n": True}).status_code == 400
         assert http.get(path).status_code == 405
         assert http.get("/nowhere").json()["error"]["type"] == "invalid_request_error"
         assert http.get("/healthz").json() == {"status": "ok"}
 
 
+@contextmanager
+def begun(served: Served, length: int) -> Iterator[socket.socket]:
+    """A connection that has sent the head of a request and the first byte of its body."""
+    address = httpx.URL(served.url)
+    with socket.create_connection((address.host, address.port or 80)) as raw:
+        raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{" % length)
+        yield raw
+
+
 def test_large_bodies_are_refused_before_they_are_read(served):
-    host, port = served.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port))) as raw:
-        raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n")
+    with begun(served, 100_000_000) as raw:
         assert raw.recv(12) == b"HTTP/1.1 413"
     parts = (b"x" * 1_000_000 for _ in range(5))
     assert httpx.post(f"{served.url}/v1/completions", content=parts).status_code == 413
@@ -207,31 +201,22 @@ def test_a_key_locks_everything_but_health_and_a_full_queue_says_when_to_return(
 
 
 def test_a_client_that_never_sends_its_body_does_not_hold_up_others(served, client):
-    host, port = served.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port))) as slow:
-        slow.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    with begun(served, 100):
         time.sleep(0.05)
         assert client.completions.create(model="toy", prompt="abc", max_tokens=2).choices[0].finish_reason
 
 
 def test_a_body_that_does_not_come_is_refused(served, monkeypatch):
     monkeypatch.setattr("unmask.serve.app.BODY_SECONDS", 0.05)
-    host, port = served.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port))) as slow:
-        slow.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    with begun(served, 100) as slow:
         assert slow.recv(12) == b"HTTP/1.1 408"
-
-
-class Failing(Wrapper):
-    def __call__(self, canvas, at, cache=None):
-        raise torch.AcceleratorError("CUDA error")
 
 
 def test_a_device_that_failed_makes_the_server_unhealthy(model):
     with Served(model) as served:
         [replica] = served.engine.replicas
-        assert isinstance(replica, LocalReplica)
-        replica.scheduler.model = replace(model, denoiser=Failing(model.denoiser))
+        assert isinstance(replica, Scheduler)
+        replica.model = failing(model, torch.AcceleratorError("CUDA error"))
         body = {"model": "toy", "prompt": "abc"}
         assert httpx.post(f"{served.url}/v1/completions", json=body).status_code == 500
         replica.join(10.0)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 import torch
 
 import unmask
-from tests.serve.driver import Asked, Driver, ask
-from unmask.core import Beliefs, CacheView, Canvas, Wrapper
+from tests.serve.driver import Asked, Driver, ask, check, failing
+from unmask.core import Beliefs
 from unmask.errors import UnmaskError
 from unmask.serve import scheduler
-from unmask.serve.batch import Forward, run_together
+from unmask.serve.batch import Forward, batch_key, run_together
 from unmask.serve.request import TooLargeError
-from unmask.serve.scheduler import Admission
 
 DECODERS = ["random(temperature=0.7)", "search(budget=12, plausible=0.01)"]
 OTHERS = [
@@ -33,17 +32,14 @@ OTHERS = [
 ]
 
 
-def check(model: unmask.Model, every: list[Asked]) -> None:
+def check_together(model: unmask.Model, every: list[Asked]) -> None:
     """Every answer is that of `generate`, in the batch where it began."""
-    for asked in every:
-        asked.check(model)
-        assert not asked.pending.isolated
+    check(model, every)
+    assert not any(asked.pending.isolated for asked in every)
 
 
 def batch_sizes(model: unmask.Model, every: list[Asked]) -> list[int]:
-    admission = Admission(model)
-    admission.add(asked.pending for asked in every)
-    return [len(requests) for _, requests in admission.take({})]
+    return [*Counter(batch_key(model, asked.pending) for asked in every).values()]
 
 
 def slow(*values) -> list:
@@ -58,12 +54,10 @@ def test_answers_of_one_batch_equal_those_alone_whatever_the_seeds_and_whenever_
     driver.start(*first)
     assert driver.running == 4
     driver.step(2)
-    driver.start(*later)
-    driver.finish()
-    check(model, first + later)
+    driver.finish(*later)
+    check_together(model, first + later)
     single = Asked(model, later[-1].prompt, show=None, **later[-1].options)
-    driver.start(single)
-    driver.finish()
+    driver.finish(single)
     for name in ("text", "finish", "ids", "logp", "prompt_tokens"):
         assert getattr(single.answer, name) == getattr(later[-1].answer, name)
 
@@ -87,17 +81,15 @@ def test_adapters_work_in_one_batch(model, decoder, options):
     driver = Driver(model)
     every = ask(model, ["zz", "hello", "b", "unmask"], decoder=decoder, length=8, **options)
     assert batch_sizes(model, every) == [4]
-    driver.start(*every)
-    driver.finish()
-    check(model, every)
+    driver.finish(*every)
+    check_together(model, every)
 
 
 def test_a_batch_runs_one_forward_pass_per_step_for_all_its_requests(model):
     driver, every = Driver(model), ask(model, "abcde", decoder="low-confidence", length=6)
-    driver.start(*every)
-    assert driver.finish() == 3
+    assert driver.finish(*every) == 3
     assert driver.forwards == [(5, 5)] * 3
-    check(model, every)
+    check_together(model, every)
 
 
 def test_only_equal_settings_make_a_batch(model):
@@ -116,10 +108,9 @@ def test_only_equal_settings_make_a_batch(model):
 
 def test_a_batch_is_no_larger_than_a_forward_pass(model):
     driver, every = Driver(model, 4), ask(model, "abcdef", decoder="low-confidence", length=6)
-    driver.start(*every)
-    assert driver.finish() == 6
+    assert driver.finish(*every) == 6
     assert set(driver.forwards) == {(4, 4), (2, 2)}
-    check(model, every)
+    check_together(model, every)
 
 
 @pytest.mark.parametrize("cache", [None, "dual"])
@@ -134,7 +125,7 @@ def test_a_cancelled_request_takes_its_rows_out_of_the_batch(model, decoder, cac
         asked.pending.cancel()
     driver.finish()
     assert not any(asked.events for asked in every[1::2])
-    check(model, every[::2])
+    check_together(model, every[::2])
     without = Driver(model)
     without.start(*(Asked(model, asked.prompt, show=None, **asked.options) for asked in every[::2]))
     without.finish()
@@ -150,7 +141,7 @@ def test_rows_are_freed_between_the_parts_of_a_forward_pass(model):
     every[0].pending.cancel()
     driver.finish()
     assert not every[0].events
-    check(model, every[1:])
+    check_together(model, every[1:])
 
 
 def test_a_batch_ends_with_the_last_of_its_requests(model):
@@ -177,31 +168,16 @@ def test_a_request_that_ends_early_is_answered_at_once(model, decoder):
                 ended.setdefault(number, len(driver.forwards))
         assert driver.running == sum(not asked.events for asked in every)
     assert len(set(ended.values())) > 1
-    check(model, every)
-
-
-class Allergic(Wrapper):
-    """Fails where a token occurs."""
-
-    def __init__(self, inner, token: int, error: Exception):
-        super().__init__(inner)
-        self.token, self.error = token, error
-
-    def __call__(self, canvas: Canvas, at, cache: CacheView | None = None) -> Beliefs:
-        if (canvas.tokens[:, : canvas.start] == self.token).any():
-            raise self.error
-        return self.inner(canvas, at, cache)
+    check_together(model, every)
 
 
 @pytest.mark.parametrize("error", [UnmaskError("no"), *slow(ValueError("no"), torch.OutOfMemoryError("no"))])
 def test_a_request_that_fails_does_not_fail_its_batch(model, error):
     token = model.text.encode("z")[0]
-    driver = Driver(replace(model, denoiser=Allergic(model.denoiser, token, error)))
+    driver = Driver(failing(model, error, lambda canvas: bool((canvas.tokens[:, : canvas.start] == token).any())))
     every = ask(model, ["abc", "zoo", "abd", "cab"], decoder="low-confidence(temperature=1.0)", length=8)
-    driver.start(*every)
-    driver.finish()
-    for asked in every[:1] + every[2:]:
-        asked.check(model)
+    driver.finish(*every)
+    check(model, every[:1] + every[2:])
     expected = TooLargeError if isinstance(error, torch.OutOfMemoryError) else type(error)
     assert isinstance(every[1].events[-1], expected)
 
@@ -209,10 +185,9 @@ def test_a_request_that_fails_does_not_fail_its_batch(model, error):
 def test_a_batch_with_a_cache_is_decoded_one_by_one_where_it_does_not_fit(model, monkeypatch):
     driver = Driver(model)
     every = ask(model, "abcde", decoder="low-confidence(block=3)", length=6, cache="dual")
-    driver.start(*every)
-    driver.finish()
+    driver.finish(*every)
     assert set(driver.forwards) == {(5, 5)}
-    check(model, every)
+    check_together(model, every)
 
     def small(forwards: Sequence[Forward]) -> list[Beliefs]:
         if sum(map(len, forwards)) > 3:
@@ -222,8 +197,6 @@ def test_a_batch_with_a_cache_is_decoded_one_by_one_where_it_does_not_fit(model,
     monkeypatch.setattr(scheduler, "run_together", small)
     driver.forwards.clear()
     again = ask(model, "abcde", decoder="low-confidence(block=3)", length=6, cache="dual")
-    driver.start(*again)
-    driver.finish()
+    driver.finish(*again)
     assert set(driver.forwards) == {(1, 1)}
-    for asked in again:
-        asked.check(model)
+    check(model, again)

@@ -1,17 +1,15 @@
-"""Batches that share forward passes: every answer is that of `unmask.generate`, whatever else is decoded."""
+"""Every answer is that of `unmask.generate`, whatever shares its forward passes; clients take turns in the queue."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 import torch
 
 import unmask
-from tests.serve.driver import Asked, Driver, Small, ask
+from tests.serve.driver import Asked, Driver, ask, check, failing
 from unmask.errors import UnmaskError
-from unmask.serve.request import TooLargeError
-from unmask.serve.scheduler import ENOUGH, PATIENCE
+from unmask.serve.request import BusyError, ClosingError, TooLargeError
+from unmask.serve.scheduler import ENOUGH, PATIENCE, RequestQueue
 
 DECODERS = [
     "low-confidence",
@@ -23,6 +21,7 @@ DECODERS = [
     "repair(inner=low-confidence)",
 ]
 PROMPTS = ["abc", "quitealongpromptforatoy", "zz", "hello", "abcabcabcabcabc", "b", "unmask"]
+FULL = torch.OutOfMemoryError("no room")
 WIDE = "ots(beams=4, temperature=4.0)"  # 16 rows per forward pass
 
 
@@ -36,8 +35,7 @@ def test_answers_equal_generate_whatever_shares_the_forward_passes_and_whenever_
         driver.start(asked)
         driver.step()
     driver.finish()
-    for asked in every:
-        asked.check(model)
+    check(model, every)
     calls = sum(asked.output.cost.calls for asked in every)
     assert sum(driver.requests) == calls
     assert len(driver.forwards) < calls / 2
@@ -48,17 +46,14 @@ def test_answers_equal_generate_whatever_shares_the_forward_passes_and_whenever_
 def test_adapters_and_caches_work_beside_others(model, options):
     driver = Driver(model)
     every = [Asked(model, prompt, decoder="ots(beams=2, block=4)", length=8, **options) for prompt in PROMPTS[:3]]
-    driver.start(*every)
-    driver.finish()
-    for asked in every:
-        asked.check(model)
+    driver.finish(*every)
+    check(model, every)
 
 
 def test_streams_with_equal_settings_share_every_forward_pass(model):
     driver = Driver(model)
     every = [Asked(model, letter, decoder="low-confidence", length=8) for letter in "abcdefgh"]
-    driver.start(*every)
-    assert driver.finish() == every[0].output.cost.calls == len(driver.forwards)
+    assert driver.finish(*every) == every[0].output.cost.calls == len(driver.forwards)
     assert set(driver.forwards) == {(8, 8)}
 
 
@@ -84,8 +79,7 @@ def test_a_full_batch_takes_turns(model):
     driver.step(3)  # 5 forward passes, two at a time
     assert driver.rows == [2, 2, 2]
     driver.finish()
-    for asked in every:
-        asked.check(model)
+    check(model, every)
 
 
 def test_a_cancelled_request_is_gone_before_the_next_forward_pass(model):
@@ -103,31 +97,27 @@ def test_a_cancelled_request_is_gone_before_the_next_forward_pass(model):
 
 
 def test_a_forward_pass_that_does_not_fit_is_halved_and_so_are_later_ones(model):
-    driver = Driver(replace(model, denoiser=Small(model.denoiser, 3)), 16)
+    driver = Driver(failing(model, FULL, lambda canvas: len(canvas) > 3), 16)
     every = [Asked(model, letter, decoder="ar", length=3) for letter in "abcdefgh"]
     every += [Asked(model, "abc", decoder=WIDE, length=4), *ask(model, "abcde", decoder=WIDE, length=3)]
-    driver.start(*every)
-    driver.finish()
+    driver.finish(*every)
     assert driver.scheduler.max_batch <= 3
     assert sum(driver.rows) == sum(asked.output.cost.computed for asked in every)
-    for asked in every:
-        asked.check(model)
+    check(model, every)
 
 
 def test_a_forward_pass_larger_than_the_batch_is_run_in_parts(model):
     driver = Driver(model, 3)
     asked = Asked(model, "abc", decoder=WIDE, length=4)
-    driver.start(asked)
-    driver.finish()
+    driver.finish(asked)
     assert max(driver.rows) == 3
     asked.check(model)
 
 
 def test_a_request_that_does_not_fit_in_a_batch_of_its_own_is_refused_and_the_others_go_on(model):
-    driver = Driver(replace(model, denoiser=Small(model.denoiser, 64, width=10)))
+    driver = Driver(failing(model, FULL, lambda canvas: canvas.width > 10))
     small, wide = (Asked(model, "abc", decoder="ar", length=length) for length in (4, 8))
-    driver.start(wide, small)
-    driver.finish()
+    driver.finish(wide, small)
     assert isinstance(wide.events[-1], TooLargeError)
     small.check(model)
 
@@ -153,8 +143,7 @@ def test_a_request_that_comes_while_many_are_decoded_waits_for_others_but_not_fo
     driver.step(PATIENCE + 1)
     assert driver.requests == [MANY] * PATIENCE + [MANY + 1]
     driver.finish()
-    for asked in every + late:
-        asked.check(model)
+    check(model, every + late)
 
 
 def test_enough_requests_that_come_one_by_one_begin_together_before_patience_ends(model, busy):
@@ -192,6 +181,53 @@ def test_every_request_ends_when_the_scheduler_stops(model, busy):
     late = ask(model, "x", decoder="ar", length=3 * PATIENCE)
     driver.start(*late)
     with torch.inference_mode():
-        driver.scheduler.stop(UnmaskError("stopped"))
+        driver.scheduler.end_all(UnmaskError("stopped"))
     assert [str(asked.events[-1]) for asked in every + late] == ["stopped"] * (MANY + 1)
     assert not driver.running
+
+
+def test_clients_take_turns(model):
+    queue = RequestQueue(10, 4)
+    for client in "aaaabc":
+        queue.put(Asked(model, "abc", client=client).pending)
+    taken = [queue.take() for _ in range(6)]
+    assert "".join(each.request.client for each in taken if each) == "abcaaa"
+    assert queue.take() is None
+
+
+def test_replicas_share_what_waits(model):
+    queue = RequestQueue(10, 4)
+    for _ in range(2):
+        queue.add_replica()
+    every = [Asked(model, "abc").pending for _ in range(5)]
+    for each in every:
+        queue.put(each)
+    assert queue.take_share(0) == []
+    assert queue.take_share(8) == every[:3]
+    every[3].cancel()
+    assert queue.take_share(8) == every[4:]
+    queue.put(every[0])
+    every[0].cancel()
+    assert queue.take_share(8) == []
+    assert not queue._clients  # nothing to be woken for
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_back(model):
+    queue = RequestQueue(2, 4)
+    first = Asked(model, "abc").pending
+    queue.put(first)
+    queue.put(Asked(model, "abc").pending)
+    with pytest.raises(BusyError, match="2 requests are waiting already: try again in 1 s") as refused:
+        queue.put(Asked(model, "abc", client="b").pending)
+    assert refused.value.retry_after == 1
+    first.cancel()  # leaves its place
+    queue.put(Asked(model, "abc", client="b").pending)
+
+
+def test_what_waits_is_refused_when_the_queue_is_closed(model):
+    queue, waiting = RequestQueue(2, 4), Asked(model, "abc")
+    queue.put(waiting.pending)
+    queue.close()
+    assert isinstance(waiting.events[0], ClosingError)
+    with pytest.raises(ClosingError):
+        queue.put(Asked(model, "abc").pending)

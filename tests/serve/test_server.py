@@ -18,34 +18,28 @@ import pytest
 
 import unmask
 from tests.serve.conftest import Served, serving, shown
-from unmask.serve.queue import PendingRequest
-from unmask.serve.request import RequestLimits, read_request
+from unmask.serve.request import PendingRequest, RequestLimits, read_request
 from unmask.serve.server import JsonLines, log_request
 
 
 @pytest.mark.slow
-def test_a_server_that_is_told_to_stop_finishes_what_it_began():
+@pytest.mark.anyio
+async def test_a_server_that_is_told_to_stop_finishes_what_it_began():
+    long: Any = {"model": "toy-transformer", "prompt": "abc", "max_tokens": 300, "extra_body": {"decoder": "ar"}}
     with serving("--model", "toy-transformer", "--running", "1", "--log-prompts") as (process, url, lines):
-        long: Any = {"model": "toy-transformer", "prompt": "abc", "max_tokens": 300, "extra_body": {"decoder": "ar"}}
-
-        async def ask():
-            async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as client:
-                stream = await client.completions.create(stream=True, **long)
-                waiting = asyncio.create_task(client.completions.create(**long))
-                await shown(url, 'unmask_waiting_requests{model="toy-transformer"} 1.0')
-                text = ""
-                async for chunk in stream:
-                    if not text:
-                        process.send_signal(signal.SIGTERM)
-                    text += chunk.choices[0].text
-                with pytest.raises(openai.APIStatusError) as refused:
-                    await waiting
-                return text, refused.value.status_code
-
-        text, status = asyncio.run(ask())
-        model = unmask.load("toy-transformer")
-        assert text == unmask.generate(model, "abc", decoder="ar", length=300).text
-        assert status == 503
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as client:
+            stream = await client.completions.create(stream=True, **long)
+            waiting = asyncio.create_task(client.completions.create(**long))
+            await shown(url, 'unmask_waiting_requests{model="toy-transformer"} 1.0')
+            text = ""
+            async for chunk in stream:
+                if not text:
+                    process.send_signal(signal.SIGTERM)
+                text += chunk.choices[0].text
+            with pytest.raises(openai.APIStatusError) as refused:
+                await waiting
+        assert refused.value.status_code == 503
+        assert text == unmask.generate("toy-transformer", "abc", decoder="ar", length=300).text
         assert process.wait(30) == 0
         assert any('"prompt": "abc"' in line and '"outcome": "done"' in line for line in lines)
 

@@ -9,17 +9,12 @@ import pytest
 
 import unmask
 import unmask.decoders
-from tests.serve.driver import Asked, Driver, ask
+from tests.serve.driver import Asked, Driver, ask, check
 from unmask.core import Decoder, Frame, Rows, decoder
 from unmask.core.decoder import resolve
 from unmask.policies.draft import sample
 from unmask.serve.request import RequestLimits, read_request
 from unmask.serve.stream import RequestStream
-
-
-@pytest.fixture(scope="module")
-def tiny() -> unmask.Model:
-    return unmask.load("tiny")
 
 
 def make_stream(tiny: unmask.Model, **options) -> RequestStream:
@@ -93,8 +88,7 @@ def test_every_decoder_that_only_commits_streams_text_before_its_end(model, chos
     inner = {"inner": decoder.make("low-confidence")} if hasattr(decoder.make(chosen), "inner") else {}  # equal samples
     blocks = resolve(decoder.make(chosen, **inner), 2, 8)
     driver, asked = Driver(model), Asked(model, "abc", decoder=blocks, length=8)
-    driver.start(asked)
-    driver.finish()
+    driver.finish(asked)
     asked.check(model)
     assert any(asked.pieces[:-1])
 
@@ -102,23 +96,19 @@ def test_every_decoder_that_only_commits_streams_text_before_its_end(model, chos
 @pytest.mark.parametrize("chosen", ["repair", "best-of(n=2, inner=repair)"])
 def test_a_decoder_that_writes_again_streams_only_at_its_end(model, chosen):
     driver, asked = Driver(model), Asked(model, "abc", decoder=chosen, length=6)
-    driver.start(asked)
-    driver.finish()
+    driver.finish(asked)
     assert len(asked.pieces) == 1
 
 
 @pytest.mark.parametrize("chosen", [Pairs(), "low-confidence", "dream"])
 def test_a_decoder_is_batched_and_stopped_by_what_it_states_about_itself(model, chosen):
     driver, every = Driver(model), ask(model, ["abc", "xyz", "hello"], decoder=chosen, length=8)
-    driver.start(*every)
-    driver.finish()
+    driver.finish(*every)
     assert set(driver.forwards) == {(3, 3)}
-    for asked in every:
-        asked.check(model)
+    check(model, every)
     stop = every[0].output.text[2:4]
     stopped = Asked(model, "abc", decoder=chosen, length=8, stop=stop)
-    driver.start(stopped)
-    driver.finish()
+    driver.finish(stopped)
     stopped.check(model)
     assert stopped.answer.finish == "stop"
     assert stop not in stopped.answer.text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -16,17 +15,10 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "maximum": 9
 AGE = Grammar("json", json.dumps(SCHEMA | {"additionalProperties": False}))
 
 
-@pytest.fixture(scope="module")
-def tiny() -> unmask.Model:
-    return unmask.load("tiny")
-
-
 def ask(model: unmask.Model, grammar: Grammar, **options) -> str:
-    chosen: Any = {"length": 8, **options}
-
     async def answer() -> str:
         async with unmask.AsyncEngine(model) as engine:
-            request = engine.request("ab", grammar=grammar, **chosen)
+            request = engine.request("ab", grammar=grammar, length=8, **options)
             return (await engine.submit(request).answer()).text
 
     return asyncio.run(answer())

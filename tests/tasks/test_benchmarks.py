@@ -5,8 +5,9 @@ import os
 import resource
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -130,14 +131,13 @@ def test_numbers_are_read_from_outputs(text: str, ours: str | None, d1: str | No
     assert GSM8K.answer(text, "d1") == d1
 
 
-def test_a_negative_gold_is_right_for_us_and_never_for_d1():
-    assert GSM8K.grade(number("-10"), "\\boxed{-10}").right
-    assert not GSM8K.grade(number("-10"), "\\boxed{-10}", "d1").right
-
-
-def test_numbers_are_compared_exactly():
-    assert not GSM8K.grade(number("9007199254740993"), "\\boxed{9007199254740992}").right
-    assert GSM8K.grade(number("9007199254740993"), "\\boxed{9007199254740992}", "d1").right
+@pytest.mark.parametrize(
+    ("gold", "text", "ours"),
+    [("-10", "\\boxed{-10}", True), ("9007199254740993", "\\boxed{9007199254740992}", False)],
+)
+def test_numbers_are_compared_exactly_and_for_d1_as_floats_above_zero(gold: str, text: str, ours: bool):
+    assert GSM8K.grade(number(gold), text).right == ours
+    assert GSM8K.grade(number(gold), text, "d1").right != ours
 
 
 @pytest.mark.parametrize(
@@ -183,21 +183,9 @@ def test_latex_is_compared_by_spelling_and_by_meaning(gold: str, text: str, ours
 
 
 def test_meaning_is_compared_from_any_thread_and_with_a_time_limit():
-    equal: dict[str, bool] = {}
-
-    def ask(answer: str) -> None:
-        equal[answer] = same_meaning("\\frac{1}{2}", answer)
-
-    answers = ["0.50", "10^{10^{10^{10}}}", "\\frac{2}{4}", "\\frac{"]
-    threads = [threading.Thread(target=ask, args=(answer,)) for answer in answers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not equal["10^{10^{10^{10}}}"]
-    assert not equal["\\frac{"]
-    assert equal["0.50"]
-    assert equal["\\frac{2}{4}"]
+    answers = {"0.50": True, "10^{10^{10^{10}}}": False, "\\frac{2}{4}": True, "\\frac{": False}
+    with ThreadPoolExecutor(len(answers)) as pool:
+        assert list(pool.map(partial(same_meaning, "\\frac{1}{2}"), answers)) == list(answers.values())
     assert same_meaning("\\frac{1}{2}", "\\frac{2}{4}")
 
 
@@ -229,43 +217,38 @@ def test_without_math_verify_the_refusal_names_the_extra(monkeypatch: pytest.Mon
     assert MATH.grade(number("5"), "\\boxed{5}").right
 
 
-@pytest.mark.parametrize(
-    ("text", "ours", "d1"),
-    [
-        ("\\boxed{30+93-100}", True, True),
-        ("\\boxed{30 + 93 - 100 = 23}", True, True),
-        ("<answer>(30+93)-100</answer>", True, False),
-        ("\\boxed{100-30} <answer>30+93-100</answer>", False, False),
-        ("\\boxed{} <answer>30+93-100</answer>", True, False),
-        ("<answer>30+93-100</answer> \\boxed{93-(100-30)}", True, True),
-        ("\\boxed{-100+30+93}", False, True),
-        ("\\boxed{30+93-100-0}", False, False),
-        ("\\boxed{30+93}", False, False),
-        ("\\boxed{30+93-101}", False, False),
-        ("\\boxed{30×93-100}", False, False),
-        ("\\boxed{23}", False, False),
-        ("\\boxed{30/0+93}", False, False),
-    ],
-)
-def test_expressions_are_judged_exactly_by_us_and_by_python_in_d1(text: str, ours: bool, d1: bool):
-    assert COUNTDOWN.grade(THREE, text).right == ours
-    assert COUNTDOWN.grade(THREE, text, "d1").right == d1
+THREES = [
+    ("\\boxed{30+93-100}", True, True),
+    ("\\boxed{30 + 93 - 100 = 23}", True, True),
+    ("<answer>(30+93)-100</answer>", True, False),
+    ("\\boxed{100-30} <answer>30+93-100</answer>", False, False),
+    ("\\boxed{} <answer>30+93-100</answer>", True, False),
+    ("<answer>30+93-100</answer> \\boxed{93-(100-30)}", True, True),
+    ("\\boxed{-100+30+93}", False, True),
+    ("\\boxed{30+93-100-0}", False, False),
+    ("\\boxed{30+93}", False, False),
+    ("\\boxed{30+93-101}", False, False),
+    ("\\boxed{30×93-100}", False, False),
+    ("\\boxed{23}", False, False),
+    ("\\boxed{30/0+93}", False, False),
+]
 
 
 @pytest.mark.parametrize(
-    ("numbers", "target", "text", "ours", "d1"),
+    ("text", "ours", "d1", "numbers", "target"),
     [
-        ([2, 3, 4], 20, "\\boxed{4 \\times (2 + 3)}", True, True),
-        ([6, 3, 4], 8, "\\boxed{6 \\div 3 \\cdot 4}", True, True),
-        ([2, 3, 4], 12, "\\boxed{2**3+4}", False, True),
-        ([7, 2, 4], 7, "\\boxed{7//2+4}", False, True),
-        ([99, 99, 99], 1, "\\boxed{99**99**99}", False, False),
-        ([3, 7, 100000], 0, "\\boxed{3/100000/7}", False, True),
-        ([12, 3, 4], 127, "\\boxed{123+4}", False, False),
+        *((text, ours, d1, [30, 100, 93], 23) for text, ours, d1 in THREES),
+        ("\\boxed{4 \\times (2 + 3)}", True, True, [2, 3, 4], 20),
+        ("\\boxed{6 \\div 3 \\cdot 4}", True, True, [6, 3, 4], 8),
+        ("\\boxed{2**3+4}", False, True, [2, 3, 4], 12),
+        ("\\boxed{7//2+4}", False, True, [7, 2, 4], 7),
+        ("\\boxed{99**99**99}", False, False, [99, 99, 99], 1),
+        ("\\boxed{3/100000/7}", False, True, [3, 7, 100000], 0),
+        ("\\boxed{123+4}", False, False, [12, 3, 4], 127),
     ],
 )
-def test_d1_lets_python_operators_and_near_misses_pass(
-    numbers: list[int], target: int, text: str, ours: bool, d1: bool
+def test_expressions_are_judged_exactly_by_us_and_by_python_in_d1(
+    text: str, ours: bool, d1: bool, numbers: list[int], target: int
 ):
     problem = Problem("p", "q", "", {"numbers": numbers, "target": target})
     assert COUNTDOWN.grade(problem, text).right == ours

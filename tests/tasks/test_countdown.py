@@ -15,8 +15,7 @@ PROBLEM = Problem("countdown-0", ask([87, 28, 35], 94), "", {"numbers": [87, 28,
 
 
 @pytest.mark.parametrize(
-    "answer",
-    ["87-28+35", "(87 - 28) + 35", "35+87-28", "35-(28-87)", "87-28+35 = 94", " 87-28\n+35 "],
+    "answer", ["87-28+35", "(87 - 28) + 35", "35+87-28", "35-(28-87)", "87-28+35 = 94", " 87-28\n+35 "]
 )
 def test_any_right_expression_is_right(answer):
     assert Countdown().grade(PROBLEM, f"<answer>{answer}</answer>").right

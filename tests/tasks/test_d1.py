@@ -77,12 +77,7 @@ GRIDS = [
     (f"<answer>1</answer> ```{ROWS}```", GRID, 8, "even after the closing tag"),
     (f"```{GRID}``` <answer>2</answer>", "2" + "0" * 15, 0, "a fence before the tag is not read"),
     (f"<answer>```text {GRID}```</answer>", "```text314224314", 1, "a fence with letters is not one of digits"),
-    (
-        f"<answer>``` ``` {GRID}</answer>",
-        "``````3142243142",
-        3,
-        "a blank fence is passed over, and is text in the tags",
-    ),
+    (f"<answer>``` ``` {GRID}</answer>", "``````3142243142", 3, "a blank fence is only text in the tags"),
     (f"````{GRID}``` <answer>````{GRID}```</answer>", GRID, 8, "a fourth backtick does no harm"),
     (f"<answer> </answer> {GRID}<|endoftext|>1", GRID, 8, "blank tags: what follows, up to an end mark"),
     (f"<answer></answer>\n{GRID}\n", GRID, 8, "or up to the end of the text"),

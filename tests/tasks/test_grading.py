@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.tasks import data as data_files
 from unmask.tasks import grading, task
@@ -83,35 +82,26 @@ def test_a_question_that_two_problems_ask_needs_an_id(data: Path):
         grading.grade(graded_task, [json.dumps({"question": question, "output": ""})])
 
 
-def unmask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
-    """The command in this process: status, standard output, standard error."""
-    monkeypatch.setattr(sys, "argv", ["unmask", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    printed = capsys.readouterr()
-    return int(ended.value.code or 0), printed.out, printed.err
-
-
-def test_the_command_ends_with_the_accuracy(data: Path, tmp_path: Path, capsys, monkeypatch):
+def test_the_command_ends_with_the_accuracy(data: Path, tmp_path: Path, command, monkeypatch):
     some = list(task.make("sudoku-d1").problems())[:4]
     file = tmp_path / "outputs.jsonl"
     file.write_text("\n".join([*lines(some[:3]), json.dumps({"id": some[3].id, "output": ""})]))
-    status, out, _ = unmask(capsys, monkeypatch, "grade", "--task", "sudoku-d1", "--metric", "d1", str(file))
+    status, out, _ = command("grade", "--task", "sudoku-d1", "--metric", "d1", str(file))
     assert status == 0
     assert out.splitlines()[-1] == "accuracy 75.00 (n=4)"
     monkeypatch.delenv(data_files.VARIABLE)
     monkeypatch.setattr(sys, "stdin", file.open())
-    _, out, _ = unmask(capsys, monkeypatch, "grade", "--task", "sudoku-d1", "--data", str(data), "--json", "-")
+    _, out, _ = command("grade", "--task", "sudoku-d1", "--data", str(data), "--json", "-")
     scores = json.loads(out)
     assert scores["accuracy"] == 75
     assert [result["id"] for result in scores["results"]] == [problem.id for problem in some]
     assert scores["results"][3] == {"id": some[3].id, "right": False, "score": 0.0, "answer": None, "note": "no answer"}
 
 
-def test_programs_are_refused_before_any_is_run(tmp_path: Path, capsys, monkeypatch):
+def test_programs_are_refused_before_any_is_run(tmp_path: Path, command):
     file = tmp_path / "outputs.jsonl"
     file.write_text('{"id": "HumanEval/0", "output": "x"}\n')
-    status, _, err = unmask(capsys, monkeypatch, "grade", "--task", "humaneval", str(file))
+    status, _, err = command("grade", "--task", "humaneval", str(file))
     assert status == 2
     assert "--allow-code" in err
 

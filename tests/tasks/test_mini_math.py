@@ -7,20 +7,8 @@ from random import Random
 import pytest
 
 from unmask.tasks import MiniMath, Problem
-from unmask.tasks.generated.mini_math import (
-    FINDS,
-    KINDS,
-    linear,
-    normal,
-    pair,
-    poly,
-    preimage,
-    proportion,
-    root,
-    split,
-    squares,
-    system,
-)
+from unmask.tasks.generated import mini_math
+from unmask.tasks.generated.mini_math import FINDS, KINDS, normal, poly
 
 SIGNED = r"(-?\d+)"
 
@@ -61,45 +49,36 @@ def holds(equation: str, x: int, y: int = 0) -> bool:
 def test_solutions_solve(level):
     rng = Random(level)
     for _ in range(50):
-        for kind in (linear, proportion, root):
+        for kind in (mini_math.linear, mini_math.proportion, mini_math.root):
             exercise = kind(rng, level)
             equation = next(word for word in exercise.question.split() if "=" in word)
             assert holds(equation.rstrip("."), int(exercise.answer)), exercise
-        exercise = system(rng, level)
+        exercise = mini_math.system(rng, level)
         first, second = re.findall(r"\S+=-?\d+", exercise.question)
-        assert any(
-            holds(first, int(exercise.answer), y) and holds(second, int(exercise.answer), y) for y in range(-40, 41)
-        )
+        x = int(exercise.answer)
+        assert any(holds(first, x, y) and holds(second, x, y) for y in range(-40, 41))
 
 
 @pytest.mark.parametrize("level", MiniMath.levels)
 def test_what_was_found_is_the_only_answer(level):
     rng = Random(level)
     for _ in range(10):
-        total, product = map(int, re.findall(r"\d+", pair(rng, level).question))
+        total, product = map(int, re.findall(r"\d+", mini_math.pair(rng, level).question))
         assert len([a for a in range(total // 2 + 1) if a * (total - a) == product]) == 1
-        exercise = split(rng, level)
+        exercise = mini_math.split(rng, level)
         first, second = re.findall(r"\S+=\d+", exercise.question)
-        assert [x for x in range(99) for y in range(99) if holds(first, x, y) and holds(second, x, y)] == [
-            int(exercise.answer)
-        ]
-        exercise = preimage(rng, level)
+        found = [x for x in range(99) for y in range(99) if holds(first, x, y) and holds(second, x, y)]
+        assert found == [int(exercise.answer)]
+        exercise = mini_math.preimage(rng, level)
         body, value = re.findall(r"f\(x\)=(\S+?)\.", exercise.question)
         assert [x for x in range(1, 99) if holds(f"{body}={value}", x)] == [int(exercise.answer)]
-        n = int(re.findall(r"\d+", squares(rng, level).question)[1])
+        n = int(re.findall(r"\d+", mini_math.squares(rng, level).question)[1])
         assert len([a for a in range(1, 60) for b in range(a, 60) if a * a + b * b == n]) == 1
 
 
 @pytest.mark.parametrize(
     ("first", "other"),
-    [
-        ("13/24", "26/48"),
-        ("x^2-2x-15", "-15 - 2x + x^2"),
-        ("x=4", "4"),
-        ("+4", "4"),
-        ("2x", "x+x"),
-        ("3", "6/2"),
-    ],
+    [("13/24", "26/48"), ("x^2-2x-15", "-15 - 2x + x^2"), ("x=4", "4"), ("+4", "4"), ("2x", "x+x"), ("3", "6/2")],
 )
 def test_equal_answers_are_one(first, other):
     assert normal(first) == normal(other)
@@ -107,15 +86,7 @@ def test_equal_answers_are_one(first, other):
 
 @pytest.mark.parametrize(
     ("first", "other"),
-    [
-        ("4", "-4"),
-        ("x^2-2x-15", "(x+3)(x-5)"),
-        ("1/0", "1"),
-        ("2x", "2*x*1"),
-        ("x^2", "x2"),
-        ("", "0"),
-        ("x", "1"),
-    ],
+    [("4", "-4"), ("x^2-2x-15", "(x+3)(x-5)"), ("1/0", "1"), ("2x", "2*x*1"), ("x^2", "x2"), ("", "0"), ("x", "1")],
 )
 def test_other_answers_stay_apart(first, other):
     assert normal(first) != normal(other)

@@ -6,10 +6,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,6 +35,17 @@ def judge(sandbox: str) -> Judge:
     return judge
 
 
+@pytest.fixture
+def passes(judge: Judge) -> Callable[..., None]:
+    """Return a function that judges a program and shows the note of one that is wrong."""
+
+    def passes(*trial: str, limits: Limits = QUICK) -> None:
+        verdict = judge(*trial, limits=limits)
+        assert verdict.right, verdict.note
+
+    return passes
+
+
 def f(body: str) -> str:
     return "import os, sys\ndef f(x):\n" + "\n".join(f"    {line}" for line in body.splitlines())
 
@@ -44,6 +55,7 @@ ALWAYS_EQUAL = (
     "    def __eq__(self, other): return True\n    def __ne__(self, other): return False\n"
 )
 
+KILLED = {"its parent": "os.getppid()", "process 1": 1, "every process": -1, "its group": 0}
 HOSTILE = {
     "infinite loop": f("while True: pass"),
     "infinite loop at the top": "while True: pass",
@@ -78,6 +90,12 @@ HOSTILE = {
     "a cycle": f("x = []\nx.append(x)\nreturn x"),
     "crashing the interpreter": f("import ctypes\nctypes.string_at(0)"),
     "recursion": "import sys\nsys.setrecursionlimit(10**9)\ndef f(x): return f(x)",
+    "a time limit that is caught": f("while True:\n    try:\n        while True: pass\n    except BaseException: pass"),
+    "writing to the interpreter": f("open(os.__file__, 'a')\nreturn 2"),
+    **{
+        f"killing {name}": f(f"import signal\nos.kill({target}, signal.SIGKILL)\nreturn 1")
+        for name, target in {**KILLED, "this test": os.getpid()}.items()
+    },
     "no such function": "def g(x): return 2",
     "no program": "def f(x) return 2",
     "null bytes": "def f(x): return 2\0",
@@ -101,22 +119,23 @@ time.sleep(9)
 """
 
 
-def test_a_program_cannot_define_names_that_the_tests_did_not_ask_for(judge: Judge):
-    assert not judge(FORGED, "assert set(f(1)) == set((4, 5))").right
+ODD_NUMBER = (
+    "from fractions import Fraction\nfrom decimal import Decimal\nclass Odd(%s):\n    denominator = 0\n"
+    "    def __str__(self): return 'x'\ndef f(x): return Odd(1)"
+)
+CATCHING = "try: f(1)\nexcept (ArithmeticError, ValueError): pass"
+CHEATS = {
+    "names that the tests did not ask for": (FORGED, "assert set(f(1)) == set((4, 5))"),
+    "an exception that ends a loop": (f("raise StopIteration"), "assert all(map(f, [1, 2]))"),
+    "an exception that the tests catch": (f("raise StopIteration"), "try: f(1)\nexcept Exception: pass"),
+    "a fraction that cannot be rebuilt": (ODD_NUMBER % "Fraction", CATCHING),
+    "a decimal that cannot be rebuilt": (ODD_NUMBER % "Decimal", CATCHING),
+}
 
 
-def test_an_exception_cannot_end_a_loop_of_the_tests(judge: Judge):
-    assert not judge(f("raise StopIteration"), "assert all(map(f, [1, 2]))").right
-    assert not judge(f("raise StopIteration"), "try: f(1)\nexcept Exception: pass").right
-
-
-@pytest.mark.parametrize("kind", ["Fraction", "Decimal"])
-def test_a_number_that_cannot_be_rebuilt_is_no_exception_of_the_tests(judge: Judge, kind: str):
-    program = (
-        f"from fractions import Fraction\nfrom decimal import Decimal\nclass Odd({kind}):\n    denominator = 0\n"
-        "    def __str__(self): return 'x'\ndef f(x): return Odd(1)"
-    )
-    assert not judge(program, "try: f(1)\nexcept (ArithmeticError, ValueError): pass").right
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_program_cannot_reach_the_tests(judge: Judge, name: str):
+    assert not judge(*CHEATS[name]).right
 
 
 def test_a_fork_bomb_is_bounded_and_gone_afterwards(judge: Judge, monkeypatch: pytest.MonkeyPatch):
@@ -142,9 +161,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-def test_the_home_folder_and_the_environment_are_out_of_reach(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_the_home_folder_and_the_environment_are_out_of_reach(passes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("UNMASK_SECRET", "here")
     with tempfile.NamedTemporaryFile(dir=Path.home() if os.access(Path.home(), os.W_OK) else tmp_path) as secret:
         body = f(
@@ -154,8 +171,7 @@ def test_the_home_folder_and_the_environment_are_out_of_reach(
             "    except OSError: pass\n"
             "return seen"
         )
-        verdict = judge(body, "assert f(1) == []")
-    assert verdict.right, verdict.note
+        passes(body, "assert f(1) == []")
 
 
 def test_no_socket_reaches_the_host(judge: Judge):
@@ -167,13 +183,6 @@ def test_no_socket_reaches_the_host(judge: Judge):
         with pytest.raises(TimeoutError):
             server.accept()
     assert not verdict.right
-
-
-@pytest.mark.parametrize("target", ["os.getppid()", "1", "-1", "0", "this test"])
-def test_processes_outside_cannot_be_killed(judge: Judge, target: str):
-    target = target.replace("this test", str(os.getpid()))
-    body = f(f"import signal\nos.kill({target}, signal.SIGKILL)\nreturn 1")
-    assert not judge(body).right
 
 
 def test_nothing_outside_is_deleted_or_written(judge: Judge):
@@ -191,25 +200,18 @@ def test_nothing_outside_is_deleted_or_written(judge: Judge):
     assert Path(os.__file__).exists()
 
 
-def test_the_working_folder_starts_empty_and_is_writable(judge: Judge):
+def test_the_working_folder_starts_empty_and_is_writable(passes):
     body = f("before = os.listdir('.')\nopen('mine', 'w').write('x')\nreturn [before, os.listdir('.')]")
     for _ in range(2):
-        verdict = judge(body, "assert f(1) == [[], ['mine']]")
-        assert verdict.right, verdict.note
+        passes(body, "assert f(1) == [[], ['mine']]")
 
 
-def test_the_interpreter_cannot_be_written(judge: Judge):
-    body = f("open(os.__file__, 'a')\nreturn 2")
-    assert not judge(body).right
-
-
-def test_new_namespaces_and_mounts_are_refused(judge: Judge):
+def test_new_namespaces_and_mounts_are_refused(passes):
     body = f(
         "import ctypes\nlibc = ctypes.CDLL(None)\n"
         "return [libc.unshare(0x10000000), libc.mount(b'x', b'/work', b'tmpfs', 0, None)]"
     )
-    verdict = judge(body, "assert f(1) == [-1, -1]")
-    assert verdict.right, verdict.note
+    passes(body, "assert f(1) == [-1, -1]")
 
 
 BOUND = """
@@ -244,7 +246,7 @@ def test_a_mount_below_the_standard_library_cannot_be_written(sandbox: str, kern
     assert seen.stdout.endswith("[]\n")
 
 
-def test_only_the_interpreter_and_the_standard_library_are_there(judge: Judge):
+def test_only_the_interpreter_and_the_standard_library_are_there(passes):
     body = f(
         "import site, sysconfig\nseen = []\n"
         "for place in ('/usr/share/doc', '/usr/bin', '/etc', '/tmp', '/proc', '/sys', '/run', '/var', '/home'):\n"
@@ -253,8 +255,7 @@ def test_only_the_interpreter_and_the_standard_library_are_there(judge: Judge):
         "if os.path.exists(packages): seen += os.listdir(packages)\n"
         "return seen + [name for name in os.listdir(sys.base_prefix) if name not in ('bin', 'lib', 'lib64', 'share')]"
     )
-    verdict = judge(body, "assert f(1) == [], f(1)")
-    assert verdict.right, verdict.note
+    passes(body, "assert f(1) == [], f(1)")
 
 
 CLOSED = {
@@ -271,16 +272,14 @@ CLOSED = {
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls")
-def test_system_calls_that_namespaces_do_not_cover_are_refused(judge: Judge):
-    body = f(
-        f"import ctypes\nlibc = ctypes.CDLL(None)\nreturn {{{', '.join(f'{k!r}: {v}' for k, v in CLOSED.items())}}}"
-    )
-    verdict = judge(body, f"assert f(1) == dict.fromkeys({list(CLOSED)!r}, -1), f(1)")
-    assert verdict.right, verdict.note
+def test_system_calls_that_namespaces_do_not_cover_are_refused(passes):
+    calls = ", ".join(f"{name!r}: {call}" for name, call in CLOSED.items())
+    body = f(f"import ctypes\nlibc = ctypes.CDLL(None)\nreturn {{{calls}}}")
+    passes(body, f"assert f(1) == dict.fromkeys({list(CLOSED)!r}, -1), f(1)")
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls")
-def test_a_key_of_the_caller_cannot_be_read(judge: Judge):
+def test_a_key_of_the_caller_cannot_be_read(passes):
     libc = ctypes.CDLL(None, use_errno=True)
     key = libc.syscall(248, b"user", b"unmask-test", b"secret", 6, -3)
     body = f(
@@ -288,25 +287,18 @@ def test_a_key_of_the_caller_cannot_be_read(judge: Judge):
         f"libc.syscall(250, 11, {key}, buffer, 9)\nreturn buffer.value"
     )
     try:
-        verdict = judge(body, "assert f(1) == b''")
+        passes(body, "assert f(1) == b''")
     finally:
         libc.syscall(250, 3, key)
-    assert verdict.right, verdict.note
 
 
-def test_the_time_limit_is_processor_time(judge: Judge):
+def test_the_time_limit_is_processor_time(passes):
     """The program takes longer than the limit by the clock, as on a loaded machine."""
     body = f(
         "import time\nfor _ in range(3):\n    end = time.process_time() + 0.1\n"
         "    while time.process_time() < end: pass\n    time.sleep(0.8)\nreturn 2"
     )
-    verdict = judge(body)
-    assert verdict.right, verdict.note
-
-
-def test_a_program_that_catches_the_time_limit_is_stopped(judge: Judge):
-    loop = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
-    assert not judge(f(loop), limits=SHORT).right
+    passes(body)
 
 
 EXTENSIONS = ("zlib", "_ssl", "_sqlite3", "_lzma", "_bz2", "_hashlib", "_decimal", "_uuid", "_ctypes", "readline")
@@ -321,6 +313,7 @@ NEEDED = {
         "from multiprocessing import get_context\n"
         "with get_context('fork').Pool(2) as pool: return sum(pool.map(abs, [-1, 1]))"
     ),
+    "prints": "for _ in range(1 << 10): sys.stdout.write('x' * (1 << 20)); sys.stderr.write('x' * 1024)\nreturn x + 1",
     "an event loop": "import asyncio\nasync def g(): return 2\nreturn asyncio.run(g())",
     "every extension": f"import {', '.join(filter(find_spec, EXTENSIONS))}\nreturn 2",
     "another interpreter": "import subprocess\nreturn 2 + subprocess.run([sys.executable, '-S', '-c', '']).returncode",
@@ -334,39 +327,22 @@ if Path("/usr/share/zoneinfo/Europe/Berlin").exists():
 
 
 @pytest.mark.parametrize("name", NEEDED)
-def test_what_honest_programs_need_is_available(judge: Judge, name: str):
-    verdict = judge(f(NEEDED[name]), limits=Limits())
-    assert verdict.right, verdict.note
-
-
-def test_prints_do_not_change_the_verdict(judge: Judge):
-    body = f("for _ in range(1 << 10): sys.stdout.write('x' * (1 << 20)); sys.stderr.write('x' * 1024)\nreturn x + 1")
-    verdict = judge(body, limits=Limits(seconds=10))
-    assert verdict.right, verdict.note
+def test_what_honest_programs_need_is_available(passes, name: str):
+    passes(f(NEEDED[name]), limits=Limits())
 
 
 def test_programs_in_parallel_keep_their_verdicts(judge: Judge):
-    verdicts: dict[int, bool] = {}
-
-    def one(n: int) -> None:
-        verdicts[n] = judge(f(f"return x + {n % 2}"), limits=Limits(seconds=10)).right
-
-    threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert verdicts == {n: n % 2 == 1 for n in range(8)}
+    with ThreadPoolExecutor(8) as pool:
+        verdicts = pool.map(lambda n: judge(f(f"return x + {n % 2}"), limits=Limits()).right, range(8))
+    assert list(verdicts) == [False, True] * 4
 
 
 VALUES = "[None, True, -3, 2**200, 0.1, float('inf'), 1j, 'é\\ud800', b'x', (1, [2, {3}], {4: (5,)}), frozenset({6})]"
 
 
-def test_plain_values_travel_unchanged(judge: Judge):
-    verdict = judge(
-        "def f(x): return x", f"values = {VALUES}\ngot = f(values)\nassert got == values\nassert type(got[9]) is tuple"
-    )
-    assert verdict.right, verdict.note
+def test_plain_values_travel_unchanged(passes):
+    test = f"values = {VALUES}\ngot = f(values)\nassert got == values\nassert type(got[9]) is tuple"
+    passes("def f(x): return x", test)
 
 
 def test_objects_of_the_program_can_be_passed_back(sandbox: str):
@@ -384,7 +360,7 @@ def test_rlimits_are_noted():
 
 
 @pytest.mark.parametrize("name", ["infinite loop", "100 GB allocation", "filling the disk in one file"])
-def test_rlimits_bound_time_memory_and_files(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_rlimits_bound_time_memory_and_files(name: str, tmp_path: Path):
     program = HOSTILE[name].replace("'big'", repr(str(tmp_path / "big")))
     assert not run(ProgramTest(program, ("assert f(1) == 2",), ("f",)), "rlimits", SHORT).right
 

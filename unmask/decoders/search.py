@@ -32,7 +32,7 @@ from unmask.errors import UnmaskError, check_above, check_at_least, check_betwee
 from unmask.policies.draft import Draft, top
 from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
 
-WRONG, PARTLY = float(os.environ.get("WRONG", "2")), float(os.environ.get("PARTLY", "2"))
+WRONG = float(os.environ.get("WRONG", "2"))
 HURRY = 1.25  # a step writes at least masks / passes_left ** HURRY: few at first, more when the budget runs out
 
 
@@ -210,7 +210,7 @@ class BestFirstSearch(Decoder):
         left = budget.left[found.problem]
         likely = value > -torch.inf if found.rows.judge else value >= log(self.plausible)
         row, slot = (likely & (cost <= left[:, None])).nonzero().unbind(1)
-        value = value + WRONG * found.verdicts.wrong + PARTLY * found.verdicts.score[:, None]
+        value = value + WRONG * found.verdicts.wrong
         ranked = value[row, slot].sort(descending=True, stable=True).indices
         chosen = first_of_each(found.problem[row], ranked, self.width)  # ordered by problem, best first
         row, slot = row[chosen], slot[chosen]

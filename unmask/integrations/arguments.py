@@ -6,14 +6,14 @@ Every argument is honoured or refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from unmask.core import reseed
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import UnmaskError, check_known, nearest
 from unmask.models import Model
 from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.policies.scoring import Scorer
@@ -43,14 +43,17 @@ class HarnessSettings:
         torch.set_float32_matmul_precision(self.placement.precision)
         return self.placement.load(self.name)
 
-    def decoding_of(self, wanted: Wanted) -> Decoding:
-        """Return how a request is decoded; repeated requests have independent samples."""
-        decoding = self.decoding
-        chosen, seed = decoding.decoder, decoding.seed if wanted.seed is None else wanted.seed
-        if wanted.temperature is not None:
-            chosen = with_temperature(chosen, wanted.temperature)
-        stop = (*decoding.stop, *wanted.stop)
-        return replace(decoding, decoder=chosen, length=wanted.length, seed=reseed(seed, wanted.sample), stop=stop)
+    def request(
+        self, length: int, stop: Sequence[str], temperature: float | None, seed: int | None = None, sample: int = 0
+    ) -> Decoding:
+        """Return how a request is decoded; `sample` is its number among equal ones, which are independent.
+
+        A temperature or seed of None is the model's own.
+        """
+        own = self.decoding
+        chosen = own.decoder if temperature is None else with_temperature(own.decoder, temperature)
+        seed = reseed(own.seed if seed is None else seed, sample)
+        return replace(own, decoder=chosen, length=length, seed=seed, stop=(*own.stop, *stop))
 
     @property
     def batch(self) -> int:
@@ -72,8 +75,7 @@ def read_settings(name: Any, values: Mapping[str, Any]) -> HarnessSettings:
         raise UnmaskError("the model is missing: give its name, folder or hub id")
     known = DECODING | PLACEMENT | {"scorer", "block"}
     for key in values:
-        if key not in known:
-            raise UnmaskError(f"unknown argument {key!r}: {nearest(key, known)}")
+        check_known(known, argument=key)
     given = {key: value for key, value in values.items() if value is not None}
     check_integer(1, batch=given.get("batch", 1))
     return HarnessSettings(
@@ -87,16 +89,6 @@ def read_settings(name: Any, values: Mapping[str, Any]) -> HarnessSettings:
 
 
 LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-
-
-class Wanted(NamedTuple):
-    """How a request is to be answered."""
-
-    length: int
-    stop: tuple[str, ...]
-    temperature: float | None  # None: the decoder's own
-    sample: int = 0  # number of an independent sample
-    seed: int | None = None  # None: the model's own
 
 
 def read_arguments(text: str) -> dict[str, Any]:
@@ -142,8 +134,11 @@ def check_whole(values: Mapping[str, Any]) -> None:
             raise UnmaskError(f"{key}={value} was cut at a comma or blank: quote it, or give the arguments as JSON")
 
 
-def read_wanted(values: Mapping[str, Any], length: int | None, usual: int) -> Wanted:
-    """Read a request's generation arguments. `length` is set for the model if not None, `usual` is its default."""
+def read_request(values: Mapping[str, Any], length: int | None, usual: int) -> dict[str, Any]:
+    """Read a request's generation arguments as those of `HarnessSettings.request`.
+
+    `length` is set for the model if not None, `usual` is its default.
+    """
     left = dict(values)
     most = [int(value) for name in LENGTHS if (value := left.pop(name, None)) is not None]
     if most and length is not None and length > most[0]:
@@ -156,7 +151,8 @@ def read_wanted(values: Mapping[str, Any], length: int | None, usual: int) -> Wa
             raise UnmaskError(f"{name}={value!r} is not supported: {nearest(name, known)}")
         check_neutral(name, value)
     stop = tuple(text for text in ([until] if isinstance(until, str) else until) if text)
-    return Wanted(length or (most or [usual])[0], stop, _temperature(sampling, temperature))
+    heat = _temperature(sampling, temperature)
+    return {"length": length or (most or [usual])[0], "stop": stop, "temperature": heat}
 
 
 def _temperature(sampling: Any, temperature: Any) -> float | None:

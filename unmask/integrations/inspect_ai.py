@@ -53,7 +53,7 @@ class UnmaskAPI(ModelAPI):
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
         try:
-            self.settings = _settings(model_name, arguments)
+            self.settings = _read_settings(model_name, arguments)
             self.model = self.settings.load()
         except UnmaskError as error:
             raise PrerequisiteError(f"unmask: {error}") from None  # inspect shows it without a traceback
@@ -90,14 +90,13 @@ class UnmaskAPI(ModelAPI):
 
     def _options(self, config: GenerateConfig) -> dict[str, Any]:
         """Return the decoding of a request as keyword arguments."""
-        from unmask.integrations.arguments import read_wanted
+        from unmask.integrations.arguments import read_request
 
         asked = {name: value for name in SHAPING if (value := getattr(config, name, None)) is not None}
         asked |= {"max_tokens": config.max_tokens, "until": config.stop_seqs}
-        wanted, state = read_wanted(asked, self.settings.length, self.model.default_length), sample_state()
-        sample = state.epoch - 1 if state else 0
-        wanted = wanted._replace(temperature=config.temperature, seed=config.seed, sample=sample)
-        return {**vars(self.settings.decoding_of(wanted))}
+        read, state = read_request(asked, self.settings.length, self.model.default_length), sample_state()
+        read |= {"temperature": config.temperature, "seed": config.seed, "sample": state.epoch - 1 if state else 0}
+        return {**vars(self.settings.request(**read))}
 
     def _output(self, completed: Completed) -> ModelOutput:
         output = completed.output
@@ -117,19 +116,17 @@ class UnmaskAPI(ModelAPI):
         )
 
 
-def _settings(name: str, arguments: Mapping[str, Any]) -> HarnessSettings:
+def _read_settings(name: str, arguments: Mapping[str, Any]) -> HarnessSettings:
     """Read the model's arguments; those for scoring texts are refused, which inspect_ai does not ask for."""
     from unmask.integrations.arguments import read_settings
 
-    for unused in ("scorer", "block"):
-        if unused in arguments:
-            raise UnmaskError(f"{unused} is for scoring texts, which inspect_ai does not ask for: leave it out")
-    return read_settings(name, {key: _whole(value) for key, value in arguments.items()})
-
-
-def _whole(value: Any) -> Any:
-    """Join a value that inspect's command line has split at its commas."""
-    return ",".join(value) if isinstance(value, list) and all(isinstance(part, str) for part in value) else value
+    values = dict(arguments)
+    for key, value in arguments.items():
+        if key in ("scorer", "block"):
+            raise UnmaskError(f"{key} is for scoring texts, which inspect_ai does not ask for: leave it out")
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            values[key] = ",".join(value)  # inspect's command line has split it at its commas
+    return read_settings(name, values)
 
 
 def _plain(message: ChatMessage) -> dict[str, str]:

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 import torch
 
 from unmask.errors import UnmaskError
-from unmask.integrations.arguments import Wanted, check_whole, read_arguments, read_settings, read_wanted
+from unmask.integrations.arguments import check_whole, read_arguments, read_request, read_settings
 from unmask.policies.scoring import Duel
 from unmask.runs.generation import Generation
 from unmask.runs.record import COUNTS
 from unmask.runs.scoring import Pair, Scored, Scoring
-from unmask.runs.settings import check_integer
+from unmask.runs.settings import Decoding, check_integer
 from unmask.runs.text import EncodedPrompt
 
 try:
@@ -119,17 +119,17 @@ class UnmaskLM(LM):
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         answers, seen = [""] * len(requests), Counter[int]()
-        groups: dict[Wanted, list[int]] = defaultdict(list)
+        groups: dict[Decoding, list[int]] = defaultdict(list)
         for number, request in enumerate(requests):
             arguments: Any = request.args
-            wanted = read_wanted(arguments[1], self.settings.length, self.model.default_length)
-            groups[wanted._replace(sample=seen[id(request)])].append(number)
+            read = read_request(arguments[1], self.settings.length, self.model.default_length)
+            groups[self.settings.request(**read, sample=seen[id(request)])].append(number)
             seen[id(request)] += 1  # a request that is repeated is answered by independent samples
         with tqdm(total=len(requests), desc="unmask: generate", disable=disable_tqdm) as bar:
-            for wanted, numbers in groups.items():
-                generation = Generation(self.model, self.settings.decoding_of(wanted))
+            for decoding, numbers in groups.items():
+                generation = Generation(self.model, decoding)
                 for some in self._batches(numbers):
-                    prompts = [self._prompt(requests[number].args[0], wanted.length) for number in some]
+                    prompts = [self._prompt(requests[number].args[0], decoding.length) for number in some]
                     for number, output in zip(some, generation.outputs(prompts), strict=True):
                         answers[number] = output.text
                         self._count(output.cost)

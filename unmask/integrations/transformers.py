@@ -52,23 +52,23 @@ def custom_generate(
         generation_config: Any = None,
         **prepared: Any,  # only the attention mask applies to models that do not write from left to right
     ) -> Any:
+        from transformers.generation.utils import GenerateDecoderOnlyOutput  # slow to import, and an optional extra
+
         _refuse(generation_config, [*logits_processor, *stopping_criteria])
         heat = generation_config.temperature if generation_config.do_sample else None
         wrapped = wrap(model, Numbers(), mask_id, shifted=shifted, eos=_ends(generation_config))
         mask = prepared.get("attention_mask")
         prompts = without_padding(input_ids.tolist(), None if mask is None else mask.tolist(), left_only=True)
-        length = generation_config.max_length - input_ids.shape[1]
-        decoding: Any = {
-            **options,
-            "decoder": chosen if heat is None else with_temperature(chosen, heat),
-            "length": length,
-        }
+        length, pad = generation_config.max_length - input_ids.shape[1], generation_config.pad_token_id
+        decoding: Any = {**options, "length": length}
+        decoding["decoder"] = chosen if heat is None else with_temperature(chosen, heat)
         outputs = api.generate(wrapped, prompts, batch=len(prompts), **decoding)
         answers = [output.hypotheses[output.chosen].ids[-length:] for output in outputs]
-        pad = generation_config.pad_token_id
         ended = [_padded(answer, wrapped.eos, pad) for answer in answers]
         sequences = torch.cat([input_ids, torch.tensor(ended, device=input_ids.device)], dim=1)
-        return _result(sequences) if generation_config.return_dict_in_generate else sequences
+        if not generation_config.return_dict_in_generate:
+            return sequences
+        return GenerateDecoderOnlyOutput(sequences=sequences)  # pyright: ignore[reportArgumentType]
 
     return generate
 
@@ -92,9 +92,3 @@ def _padded(answer: Sequence[int], ends: frozenset[int], pad: int | None) -> lis
     """Pad what follows the first end-of-text, as other classes of `generate` do."""
     end = end_of_text(answer, ends) + 1
     return list(answer) if pad is None else [*answer[:end], *[pad] * (len(answer) - end)]
-
-
-def _result(sequences: Tensor) -> Any:
-    from transformers.generation.utils import GenerateDecoderOnlyOutput
-
-    return GenerateDecoderOnlyOutput(sequences=sequences)  # pyright: ignore[reportArgumentType]

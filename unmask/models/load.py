@@ -20,7 +20,7 @@ from huggingface_hub.utils import validate_repo_id
 
 from unmask.core import Denoiser
 from unmask.errors import UnmaskError, nearest
-from unmask.models.checkpoints.manifest import Defaults, Manifest, read_defaults, read_manifest
+from unmask.models.checkpoints.manifest import Defaults, read_defaults, read_manifest
 from unmask.models.checkpoints.weights import Shards, fill
 from unmask.models.devices import DTYPES, check_fits, choose_device, choose_dtype, needed, weights_bytes
 from unmask.models.families.family import family
@@ -54,18 +54,10 @@ def load(
     elif is_folder(name):
         loaded = load_folder(folder, chosen, dtype)
     else:
-        loaded = _load_hub(str(name), folder, chosen, dtype)
+        loaded = _load(str(name), folder, chosen, dtype, hub=True)
     if compiled:
         compile_layers(loaded.denoiser, loaded.name)
     return loaded
-
-
-def _load_hub(name: str, folder: Path, device: torch.device, dtype: str | torch.dtype | None) -> Model:
-    """Load a hub id whose small files are in `folder`; an unusable checkpoint is refused before its download."""
-    manifest, shards = read_manifest(folder), Shards.of(folder, local=False)
-    check_fits(name, manifest.shape, choose_dtype(dtype, device), device)
-    folder = snapshot(name, [*SETTINGS, *shards.files], revision=folder.name)  # the commit that was read
-    return _load(name, manifest, replace(shards, folder=folder), device, dtype)
 
 
 def load_folder(
@@ -76,14 +68,17 @@ def load_folder(
 ) -> Model:
     """Load a checkpoint from its folder, in the published format of its family."""
     folder = Path(path)
-    return _load(name or folder.resolve().name, read_manifest(folder), Shards.of(folder), choose_device(device), dtype)
+    return _load(name or folder.resolve().name, folder, choose_device(device), dtype)
 
 
-def _load(
-    name: str, manifest: Manifest, shards: Shards, device: torch.device, dtype: str | torch.dtype | None
-) -> Model:
+def _load(name: str, folder: Path, device: torch.device, dtype: str | torch.dtype | None, hub: bool = False) -> Model:
+    """Load a checkpoint. The weights of a hub id are downloaded here: an unusable checkpoint is refused before."""
+    manifest, shards = read_manifest(folder), Shards.of(folder, local=not hub)
     wanted = choose_dtype(dtype, device)
     check_fits(name, manifest.shape, wanted, device)
+    if hub:
+        commit = folder.name  # the one whose small files were read
+        shards = replace(shards, folder=snapshot(name, [*SETTINGS, *shards.files], revision=commit))
     module = empty(manifest.shape, device, wanted)
     fill(module, manifest.family, shards)
     denoiser = Network(module, manifest.mask_id, manifest.family.shifted)

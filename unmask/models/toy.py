@@ -124,9 +124,7 @@ class Chain(Exact):
         for i in range(1, len(seen)):
             ahead[i] = seen[i] * ((ahead[i - 1] / ahead[i - 1].sum()) @ self.move)
         for i in reversed(range(len(seen) - 1)):
-            known = (
-                seen[i + 1] * back[i + 1]
-            )  # exactly one-hot at a visible token, so that nothing after it has an influence
+            known = seen[i + 1] * back[i + 1]  # exactly one-hot at a visible token: what follows has no influence
             message = self.move @ (known / known.sum())
             back[i] = message / message.sum()
         both = ahead * back

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
 from unmask.core.shapes import AtFloat, AtTokens, Bool, Columns
+from unmask.core.text import end_of_text, find_stop
 from unmask.models.checkpoints.tokenizer import HALF
 from unmask.models.model import Model
 
@@ -140,24 +141,18 @@ class EarlyEnd(Wrapper):
 
 def after_stop(model: Model, stop: Sequence[str]) -> Ended:
     """Return a test for rows whose answer has a stop string with no mask before it: the text will be cut there."""
+    last = {model.denoiser.mask_id, *model.eos}
+
+    def is_cut(ids: list[int]) -> bool:
+        """Return whether it is certain where the text is cut: no stop string that began earlier can be completed."""
+        text = model.text.decode(ids[: end_of_text(ids, last)]).rstrip(HALF)  # whole characters
+        place = find_stop(text, stop)
+        return place >= 0 and not any(word.startswith(text[at:]) for at in range(place) for word in stop)
 
     def ended(canvas: Canvas) -> Bool[Tensor, " row"]:
         unfilled = canvas.masked[:, : canvas.start].any(1).tolist()
         answers = canvas.tokens[:, canvas.start :].tolist()
-        rows = [not gaps and _is_cut(_written(model, ids), stop) for gaps, ids in zip(unfilled, answers, strict=True)]
+        rows = [not gaps and is_cut(ids) for gaps, ids in zip(unfilled, answers, strict=True)]
         return torch.tensor(rows, device=canvas.tokens.device)
 
     return ended
-
-
-def _written(model: Model, ids: Sequence[int]) -> str:
-    """Return the whole characters before the first mask and the first end-of-text."""
-    last = {model.denoiser.mask_id, *model.eos}
-    end = next((place for place, token in enumerate(ids) if token in last), len(ids))
-    return model.text.decode(list(ids[:end])).rstrip(HALF)
-
-
-def _is_cut(text: str, stop: Sequence[str]) -> bool:
-    """Return whether it is certain where the text is cut: no stop string that began earlier may still be completed."""
-    place = min((place for word in stop if (place := text.find(word)) >= 0), default=None)
-    return place is not None and not any(word.startswith(text[at:]) for at in range(place) for word in stop)

@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -16,29 +16,29 @@ from fastapi import Request as Call
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unmask.core import decoder
 from unmask.errors import UnmaskError, nearest
 from unmask.runs.files import strict_json
-from unmask.serve.engine import AsyncEngine, Updates
-from unmask.serve.openai_format import (
+from unmask.serve.engine import AsyncEngine, Choices
+from unmask.serve.request import Completed, RefusedError, Request
+from unmask.serve.schemas import (
+    ChatCompletion,
+    Completion,
+    Decode,
     Replies,
+    Settings,
+    TextCompletion,
     chunk_events,
     error_body,
     event_stream,
     status_and_body,
     trace_events,
 )
-from unmask.serve.request import Completed, RefusedError, Request
-from unmask.serve.schemas import ChatCompletion, Completion, Decode, Settings, TextCompletion
 from unmask.version import __version__
 from unmask.view.playground import HEADERS, describe_registry, playground_page
 from unmask.view.trace_page import blank_page
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Scope]]
-Send = Callable[[Scope], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PUBLIC = ("/", "/page.html", "/healthz", "/readyz")  # paths that need no key
 BODY_SECONDS = 30.0  # seconds that a client may take to send its request
@@ -55,7 +55,7 @@ class Json(Response):
 class Guard:
     """Middleware that refuses requests without a key, and bodies that are too large or too slow."""
 
-    def __init__(self, app: Application, keys: Sequence[str], max_body: int):
+    def __init__(self, app: ASGIApp, keys: Sequence[str], max_body: int):
         self.app, self.max_body = app, max_body
         self.keys = [key.encode() for key in keys]
 
@@ -63,11 +63,16 @@ class Guard:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         try:
-            body = await self._checked_body(scope, receive)
+            unread = [{"type": "http.request", "body": await self._checked_body(scope, receive), "more_body": False}]
         except RefusedError as error:
             headers = {"connection": "close"} | ({"www-authenticate": "Bearer"} if error.status == 401 else {})
             return await Json(status_and_body(error)[1], error.status, headers)(scope, receive, send)
-        return await self.app(scope, _replay(body, receive), send)
+
+        async def replay() -> Message:
+            """Return the body that was read, then what follows it."""
+            return unread.pop() if unread else await receive()
+
+        return await self.app(scope, replay, send)
 
     async def _checked_body(self, scope: Scope, receive: Receive) -> bytes:
         headers = {name.lower(): value for name, value in scope["headers"]}
@@ -103,16 +108,6 @@ class Guard:
         return RefusedError(message, status=413, code="request_too_large")
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body that was read before, then what follows it."""
-    unread = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Scope:
-        return unread.pop() if unread else await receive()
-
-    return replay
-
-
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
     for status, text in {
@@ -131,7 +126,7 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def make_app(engines: Mapping[str, AsyncEngine], metrics: Callable[[], bytes], keys: Sequence[str] = ()) -> Application:
+def make_app(engines: Mapping[str, AsyncEngine], metrics: Callable[[], bytes], keys: Sequence[str] = ()) -> ASGIApp:
     """Make the application for engines by the names of their models; it closes them at its end.
 
     `metrics` returns the text for Prometheus.
@@ -228,8 +223,8 @@ class Routes:
     async def decode(self, body: Decode, call: Call) -> Response:
         engine = self._engine(body.model)
         request = await _request(engine, body, call, body.one_prompt(), show="trace")
-        updates = engine.submit(request, body.timeout)
-        return event_stream(trace_events(updates), [updates])
+        choices = Choices(engine, request, body.timeout)
+        return event_stream(trace_events(choices), choices, "error")
 
     async def _answer(self, body: Completion, call: Call, prompt: Any, **more: Any) -> Response:
         body.check()
@@ -245,11 +240,11 @@ class Routes:
         if body.n > most:
             raise UnmaskError(f"n must be at most {most} on this server, got {body.n}")
         replies = Replies(body.model, engine.model, isinstance(body, ChatCompletion), body.wants_logprobs)
-        every = submit(engine, request, body.n, body.timeout)
+        choices = Choices(engine, request, body.timeout, body.n)
         if not body.stream:
-            return Json(replies.whole(await _unless_gone(call, every)))
+            return Json(replies.whole(await _unless_gone(call, choices)))
         usage = body.stream_options is not None and body.stream_options.include_usage
-        return event_stream(chunk_events(replies, every, usage), every)
+        return event_stream(chunk_events(replies, choices, usage), choices)
 
     def _engine(self, name: str) -> AsyncEngine:
         if name not in self.engines:
@@ -267,23 +262,9 @@ async def _request(engine: AsyncEngine, body: Settings, call: Call, prompt: Any,
     return await asyncio.to_thread(engine.request, prompt, **options)  # tokenizers and grammars take time
 
 
-def submit(engine: AsyncEngine, request: Request, count: int, timeout: float | None) -> list[Updates]:
-    """Submit a request for `count` independent answers; the i-th has the seed `reseed(seed, i)`."""
-    every: list[Updates] = []
-    try:
-        for number in range(count):
-            every.append(engine.submit(request.sample(number), timeout))
-    except RefusedError:
-        for updates in every:
-            updates.cancel()
-        raise
-    return every
-
-
-async def _unless_gone(call: Call, every: Sequence[Updates]) -> list[Completed]:
+async def _unless_gone(call: Call, choices: Choices) -> list[Completed]:
     """Return all answers. All requests are cancelled when the client disconnects or one of them fails."""
-    answers = asyncio.gather(*(updates.answer() for updates in every))
-    gone = asyncio.ensure_future(_gone(call))
+    answers, gone = asyncio.ensure_future(choices.answers()), asyncio.ensure_future(_gone(call))
     gone.add_done_callback(lambda _: answers.cancel())
     try:
         return await answers
@@ -293,8 +274,7 @@ async def _unless_gone(call: Call, every: Sequence[Updates]) -> list[Completed]:
         raise
     finally:
         gone.cancel()
-        for updates in every:
-            updates.cancel()
+        choices.cancel()
 
 
 async def _gone(call: Call) -> None:

@@ -20,7 +20,7 @@ from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.generation import Generation
 from unmask.runs.settings import Decoding
-from unmask.serve.queue import PendingRequest
+from unmask.serve.request import PendingRequest
 from unmask.serve.stream import RequestStream
 from unmask.serve.structured import Constrained
 

@@ -14,10 +14,11 @@ from unmask.models import Model
 from unmask.runs.generation import Output
 from unmask.runs.settings import DECODER, DecodingOptions, Placement
 from unmask.runs.text import OnePrompt
-from unmask.serve.queue import Event, PendingRequest, Replica, RequestQueue
 from unmask.serve.request import (
     ClosingError,
     Completed,
+    Event,
+    PendingRequest,
     RefusedError,
     Request,
     RequestLimits,
@@ -27,7 +28,7 @@ from unmask.serve.request import (
     Update,
     read_request,
 )
-from unmask.serve.scheduler import LocalReplica, OnForward
+from unmask.serve.scheduler import OnForward, Replica, RequestQueue, Scheduler
 from unmask.serve.structured import check_grammar
 
 # Called when a request ends, with its outcome: `done`, `cancelled`, or the code of the error that ended it.
@@ -39,11 +40,10 @@ class Updates:
     """The updates of one request as they come; the last has the answer."""
 
     def __init__(self, queue: RequestQueue, request: Request, seconds: float, on_end: OnEnd):
-        loop = asyncio.get_running_loop()
-        self._events = asyncio.Queue[Event]()
-        self._pending = PendingRequest(request, _thread_safe(loop, self._events.put_nowait))
+        self._loop, self._events = asyncio.get_running_loop(), asyncio.Queue[Event]()
+        self._pending = PendingRequest(request, self._post)
         self._queue, self._on_end = queue, on_end
-        self._seconds, self._deadline = seconds, loop.time() + seconds
+        self._seconds, self._deadline = seconds, self._loop.time() + seconds
         self._ended = False
         try:
             queue.put(self._pending)
@@ -51,25 +51,21 @@ class Updates:
             on_end(self._pending, error.code or "error", None)
             raise
 
-    def __aiter__(self) -> Updates:
-        return self
-
-    async def __anext__(self) -> Update:
-        if self._ended:
-            raise StopAsyncIteration
-        try:
-            event = await self._next()
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
-        if self._ended:  # cancelled by a different task
-            raise StopAsyncIteration
-        if isinstance(event, Exception):
-            self._end(getattr(event, "code", None) or "error")
-            raise event
-        if event.answer is not None:
-            self._end("done", event.answer)
-        return event
+    async def __aiter__(self) -> AsyncIterator[Update]:
+        while not self._ended:
+            try:
+                event = await self._next()
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+            if self._ended:  # cancelled by a different task
+                return
+            if isinstance(event, Exception):
+                self._end(getattr(event, "code", None) or "error")
+                raise event
+            if event.answer is not None:
+                self._end("done", event.answer)
+            yield event
 
     async def answer(self) -> Completed:
         async for update in self:
@@ -82,6 +78,11 @@ class Updates:
         if not self._ended:
             self._end("cancelled")
             self._events.put_nowait(ClosingError("the request was cancelled"))  # wakes a task that waits for an update
+
+    def _post(self, event: Event) -> None:
+        """Take an event from a thread of a replica."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits for the event
+            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     async def _next(self) -> Event:
         try:
@@ -123,7 +124,7 @@ class AsyncEngine:
         self.default_length = self.decoding.get("length") or self.model.default_length
         self.on_forward: list[OnForward] = []
         self.on_end: list[OnEnd] = []
-        local = [partial(LocalReplica, copy, self.limits, self._forwarded) for copy in models]
+        local = [partial(Scheduler, copy, self.limits, self._forwarded) for copy in models]
         self.queue = RequestQueue(self.limits.waiting, self.limits.running * len(replicas or local))
         self.replicas = [make(self.queue) for make in replicas or local]
         for replica in self.replicas:
@@ -208,9 +209,48 @@ class AsyncEngine:
             call(pending, outcome, answer)
 
 
-def _thread_safe(loop: asyncio.AbstractEventLoop, put: Callable[[Event], None]) -> Callable[[Event], None]:
-    def post(event: Event) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits for the event
-            loop.call_soon_threadsafe(put, event)
+class Choices:
+    """Independent answers to one request, the i-th with the seed `reseed(seed, i)`; they are cancelled together."""
 
-    return post
+    def __init__(self, engine: AsyncEngine, request: Request, timeout: float | None, count: int = 1):
+        self.every: list[Updates] = []
+        try:
+            for number in range(count):
+                self.every.append(engine.submit(request.sample(number), timeout))
+        except RefusedError:
+            self.cancel()
+            raise
+
+    def cancel(self) -> None:
+        for updates in self.every:
+            updates.cancel()
+
+    async def answers(self) -> list[Completed]:
+        return await asyncio.gather(*(updates.answer() for updates in self.every))
+
+    async def __aiter__(self) -> AsyncIterator[tuple[int, Update]]:
+        """Yield the updates of all answers as they come, each with the index of its answer."""
+        events: asyncio.Queue[tuple[int, Event | None]] = asyncio.Queue()
+
+        async def follow(index: int, updates: Updates) -> None:
+            try:
+                async for update in updates:
+                    events.put_nowait((index, update))
+                events.put_nowait((index, None))
+            except Exception as error:
+                events.put_nowait((index, error))
+
+        tasks = [asyncio.ensure_future(follow(index, updates)) for index, updates in enumerate(self.every)]
+        try:
+            open_streams = len(tasks)
+            while open_streams:
+                index, event = await events.get()
+                if isinstance(event, Exception):
+                    raise event
+                if event is None:
+                    open_streams -= 1
+                else:
+                    yield index, event
+        finally:
+            for task in tasks:
+                task.cancel()

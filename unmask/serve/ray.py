@@ -11,21 +11,20 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 
-from unmask.core import Beliefs, CacheView, Canvas
-from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.ray_engine import count_workers
 from unmask.runs.settings import Placement
-from unmask.serve.engine import AsyncEngine, MakeReplica, Updates
-from unmask.serve.queue import PendingRequest, Replica, RequestQueue
-from unmask.serve.request import LostError, Request, RequestLimits, Update
+from unmask.serve.engine import AsyncEngine, MakeReplica
+from unmask.serve.request import LostError, PendingRequest, Request, RequestLimits, Update
+from unmask.serve.scheduler import Replica, RequestQueue
 
 try:
     import ray
@@ -36,23 +35,7 @@ except ImportError:
 log = logging.getLogger("unmask.serve")
 MAX_LOST = 3  # actors that a request may lose before it is refused
 PAUSE = 0.5  # seconds before a lost actor is asked again
-
-
-@dataclass(frozen=True)
-class RemoteDenoiser:
-    """The properties of a denoiser that is held by actors."""
-
-    mask_id: int
-    context: int
-    dtype: torch.dtype
-    vocab: int
-    block_size: int | None
-
-    refresh: ClassVar[int | None] = None
-    device: ClassVar[torch.device] = torch.device("cpu")
-
-    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
-        raise UnmaskError("this model is held by Ray actors and cannot be called here")
+PROPERTIES = ("mask_id", "context", "dtype", "vocab", "block_size")  # of a denoiser
 
 
 class ReplicaActor:
@@ -61,25 +44,19 @@ class ReplicaActor:
     def __init__(self, name: str, placement: Placement, limits: RequestLimits):
         self.model = placement.load(name)
         self.engine = AsyncEngine(self.model, replace(limits, waiting=limits.running))
-        self.decoding: dict[int, Updates] = {}  # by the number of the request
 
     async def describe(self) -> Model:
-        """Return the model without its weights."""
-        own = self.model.denoiser
-        remote = RemoteDenoiser(own.mask_id, own.context, own.dtype, own.vocab, own.block_size)
-        return replace(self.model, denoiser=remote)
+        """Return the model without its weights: requests can be checked against it, but not decoded."""
+        own = {name: getattr(self.model.denoiser, name) for name in PROPERTIES}
+        properties: Any = SimpleNamespace(**own, refresh=None, device=torch.device("cpu"))
+        return replace(self.model, denoiser=properties)
 
-    async def decode(self, number: int, request: Request) -> AsyncIterator[Update]:
-        self.decoding[number] = updates = self.engine.submit(request)
+    async def decode(self, request: Request) -> AsyncIterator[Update]:
+        updates = self.engine.submit(request)
         try:
             async for update in updates:
                 yield update
         finally:
-            updates.cancel()
-            del self.decoding[number]
-
-    async def cancel(self, number: int) -> None:
-        if updates := self.decoding.get(number):
             updates.cancel()
 
 
@@ -119,10 +96,10 @@ class RayReplica(Replica):
 
     def _decode(self, pending: PendingRequest) -> bool:
         """Decode a request to its end; return whether the actor survived it."""
-        number = id(pending)
-        pending.on_cancel = lambda: self.actor.cancel.remote(number)
+        updates = self.actor.decode.options(num_returns="streaming").remote(pending.request)
+        pending.on_cancel = lambda: ray.cancel(updates)
         try:
-            for reference in self.actor.decode.options(num_returns="streaming").remote(number, pending.request):
+            for reference in updates:
                 pending.post(ray.get(reference))
         except RayActorError:
             return False

@@ -1,14 +1,15 @@
-"""A request, its updates and its answer as plain values, the limits of a server, and the errors of requests."""
+"""A request, its updates and its answer, the limits of a server, and the errors of requests."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from unmask.core import reseed
 from unmask.core.decoder import resolve
-from unmask.errors import UnmaskError, check_above, check_at_least, nearest
+from unmask.errors import UnmaskError, check_above, check_at_least, check_known
 from unmask.models import Model
 from unmask.runs.generation import Generation, Output
 from unmask.runs.settings import Decoding, DecodingOptions, check_cost
@@ -182,11 +183,52 @@ class Update:
     answer: Completed | None = None  # with the last update
 
 
+Event = Update | Exception
+
+
+class PendingRequest:
+    """A request inside an engine, from its arrival to its end.
+
+    `post` is called with every update, the last of which has the answer, or with the exception that ended the request.
+    """
+
+    def __init__(self, request: Request, post: Callable[[Event], None]):
+        self.request, self._post = request, post
+        self.on_cancel: Callable[[], object] = lambda: None  # called once, by `cancel`
+        self.arrived = time.monotonic()
+        self.started: float | None = None  # when it left the queue
+        self.streamed = False  # a part of its answer was posted, so it cannot be decoded again from the start
+        self.isolated = False  # it gets a batch of its own, since a batch that it shared has failed
+        self.retried = False  # it was decoded again after it did not fit the memory
+        self.lost_workers = 0  # workers that died while they decoded it
+        self.cancelled = False
+        self.ended = False
+
+    @property
+    def active(self) -> bool:
+        return not self.ended and not self.cancelled
+
+    def post(self, event: Event) -> None:
+        if not self.active:
+            return
+        if isinstance(event, Update):
+            self.streamed |= bool(event.text or event.line or event.draft)
+            self.ended = event.answer is not None
+        else:
+            self.ended = True
+        self._post(event)
+
+    def cancel(self) -> None:
+        """Post nothing from now on; the scheduler frees its rows before the next forward pass."""
+        if self.active:
+            self.on_cancel()
+        self.cancelled = True
+
+
 def read_request(model: Model, prompt: OnePrompt, options: Mapping[str, Any], limits: RequestLimits) -> Request:
     """Make a request from `RequestOptions`. Whatever can be refused is refused here, before the request waits."""
-    known = RequestOptions.__annotations__
-    for name in options.keys() - known.keys():
-        raise UnmaskError(f"unknown argument {name!r}: {nearest(name, known)}")
+    for name in options:
+        check_known(RequestOptions.__annotations__, argument=name)
     own = {name: value for name, value in options.items() if value is not None}
     decoding = {name: own.pop(name) for name in DecodingOptions.__annotations__ if name in own}
     template = own.pop("template", None)

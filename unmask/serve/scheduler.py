@@ -9,9 +9,12 @@ nothing of other requests.
 from __future__ import annotations
 
 import logging
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+import time
+from abc import ABC, abstractmethod
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from threading import Condition, Thread
 
 import torch
 
@@ -20,28 +23,164 @@ from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.generation import out_of_memory
 from unmask.serve.batch import Batch, Forward, batch_key, concatenate, run_together
-from unmask.serve.queue import PendingRequest, Replica, RequestQueue
-from unmask.serve.request import ClosingError, RequestLimits, TooLargeError
+from unmask.serve.request import BusyError, ClosingError, PendingRequest, RequestLimits, TooLargeError
 
 ENOUGH = 8  # a group is admitted once it has 1/8 as many requests as are being decoded with its key
 PATIENCE = 8  # forward passes that a group waits at most
+CLOSING = "the server is shutting down: try again later"
 
 OnForward = Callable[[int, int], None]  # called with the rows and the requests of every forward pass
 log = logging.getLogger("unmask.serve")
 
 
-class Scheduler:
-    """Decodes requests with one model, many at a time."""
+class RequestQueue:
+    """Requests that wait. Clients take turns, however many requests each of them has waiting."""
 
-    def __init__(self, model: Model, max_batch: int, on_forward: OnForward = lambda rows, requests: None):
-        self.model, self.max_batch, self.on_forward = model, max_batch, on_forward
-        self.broken = False  # the device failed and cannot be used any more by this process
-        self.running = 0  # requests being decoded or about to be; written once per step, since other threads read it
-        self._admission = Admission(model)
+    def __init__(self, max_waiting: int, running: int):
+        self.max_waiting, self.running = max_waiting, running
+        self.changed = Condition()
+        self.closed = False
+        self._clients: OrderedDict[str, deque[PendingRequest]] = OrderedDict()
+        self._mean_seconds = 1.0  # moving average of the time that a request is decoded
+        self._replicas = 0  # replicas that take requests
+
+    def __len__(self) -> int:
+        with self.changed:
+            return sum(not pending.cancelled for waiting in self._clients.values() for pending in waiting)
+
+    def add_replica(self) -> None:
+        with self.changed:
+            self._replicas += 1
+
+    def remove_replica(self) -> None:
+        """Close the queue with the last replica, since nothing would take its requests."""
+        with self.changed:
+            self._replicas -= 1
+            if not self._replicas:
+                self.close()
+
+    def put(self, pending: PendingRequest) -> None:
+        with self.changed:
+            if self.closed:
+                raise ClosingError(CLOSING)
+            if (waiting := len(self)) >= self.max_waiting:
+                seconds = min(60, max(1, round(waiting / self.running * self._mean_seconds)))
+                message = f"{waiting} requests are waiting already: try again in {seconds} s"
+                raise BusyError(message, retry_after=seconds)
+            self._clients.setdefault(pending.request.client, deque()).append(pending)
+            self.changed.notify_all()
+
+    def put_back(self, pending: PendingRequest) -> None:
+        """Put a request that was taken before in front of all others."""
+        with self.changed:
+            self._clients.setdefault(pending.request.client, deque()).appendleft(pending)
+            self._clients.move_to_end(pending.request.client, last=False)
+            self.changed.notify_all()
+
+    def take(self) -> PendingRequest | None:
+        """Take the first request of the client whose turn it is."""
+        with self.changed:
+            while self._clients:
+                client, waiting = self._clients.popitem(last=False)
+                pending = waiting.popleft()
+                if waiting:
+                    self._clients[client] = waiting
+                if not pending.cancelled:
+                    pending.started = time.monotonic()
+                    return pending
+            return None
+
+    def take_share(self, most: int) -> list[PendingRequest]:
+        """Take up to `most` requests, and no more than a replica's share of those that wait."""
+        with self.changed:
+            share = max(1, -(-len(self) // max(1, self._replicas)))
+            return list(islice(iter(self.take, None), max(0, min(most, share))))
+
+    def record_end(self, pending: PendingRequest) -> None:
+        """Count the time of a request that has ended in the moving average."""
+        if pending.started is not None:
+            self._mean_seconds = 0.9 * self._mean_seconds + 0.1 * (time.monotonic() - pending.started)
+
+    def wait(self) -> None:
+        """Wait until there is a request to take or the queue is closed."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.closed or bool(self._clients))
+
+    def close(self) -> None:
+        """Refuse the requests that wait and all that come later."""
+        with self.changed:
+            self.closed = True
+            while pending := self.take():
+                pending.post(ClosingError(CLOSING))
+            self.changed.notify_all()
+
+
+class Replica(ABC):
+    """Threads that take requests from a queue and decode them, in this process or in a different one."""
+
+    broken = False  # its device failed: only a new process can use it again
+    running = 0  # requests being decoded
+
+    def __init__(self, queue: RequestQueue, name: str, threads: int = 1):
+        self.queue, self.stopped = queue, False
+        self._threads = [Thread(target=self._loop, name=f"unmask-{name}", daemon=True) for _ in range(threads)]
+
+    @abstractmethod
+    def _loop(self) -> None:
+        """Decode requests until the replica is stopped or the queue is closed."""
+
+    @property
+    def alive(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    def start(self) -> None:
+        self.queue.add_replica()
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End the threads, and with them the requests that are being decoded."""
+        self.stopped = True
+
+    def join(self, timeout: float | None = None) -> None:
+        end = None if timeout is None else time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+
+
+class Scheduler(Replica):
+    """A thread that decodes requests with one model, many at a time.
+
+    Where requests end one by one, those that take their places would each be a batch of one, and many small batches
+    cost more than the forward passes that they share. So requests with the same batch key form a group, which waits a
+    few forward passes for more of them, unless few with its key are being decoded.
+    """
+
+    def __init__(self, model: Model, limits: RequestLimits, on_forward: OnForward, queue: RequestQueue):
+        super().__init__(queue, model.name)
+        self.model, self.on_forward = model, on_forward
+        self.max_batch, self.max_running = limits.max_batch, limits.running
+        self._groups: defaultdict[Hashable, list[PendingRequest]] = defaultdict(list)  # requests to be admitted
+        self._waited = Counter[Hashable]()  # forward passes that each group has waited
         self._waiting: deque[Batch] = deque()  # batches with a forward pass, the one that has waited longest first
 
+    def _loop(self) -> None:
+        # Coroutines leave and enter inference mode in any order: it has to hold outside all of them.
+        with torch.inference_mode():
+            while not self.stopped and not self.broken and (self.running or not self.queue.closed):
+                try:
+                    if not self.running:
+                        self.queue.wait()
+                    self.add(self.queue.take_share(self.max_running - self.running))
+                    self.step()
+                except Exception as error:  # an error of the scheduler itself: no request may wait for ever
+                    log.exception("a step failed")
+                    self.end_all(error)
+            self.end_all(ClosingError("the server was stopped before this request was finished"))
+            self.queue.remove_replica()
+
     def add(self, requests: Iterable[PendingRequest]) -> None:
-        self._admission.add(requests)
+        self._group(requests)
         self._count()
 
     def step(self) -> None:
@@ -54,21 +193,26 @@ class Scheduler:
             results = self._run([batch.forward for batch in batches if batch.forward is not None])
             for batch, result in zip(batches, results, strict=True):
                 self._resume(batch, result)
-            self._admission.count_forward()
+            self._waited.update(self._groups.keys())
         self._count()
 
-    def stop(self, error: Exception) -> None:
+    def end_all(self, error: Exception) -> None:
         """End every request with an error."""
         for batch in self._waiting:
             batch.stop()
-        waiting = (requests for _, requests in self._admission.take({}))
-        for pending in chain(*waiting, *(batch.requests for batch in self._waiting)):
+        for pending in chain(*self._groups.values(), *(batch.requests for batch in self._waiting)):
             pending.post(error)
-        self._waiting.clear()
+        for waiting in (self._groups, self._waited, self._waiting):
+            waiting.clear()
         self._count()
 
+    def _group(self, requests: Iterable[PendingRequest]) -> None:
+        for pending in requests:
+            self._groups[batch_key(self.model, pending)].append(pending)
+
     def _count(self) -> None:
-        self.running = len(self._admission) + sum(map(len, self._waiting))
+        """Count the requests being decoded or about to be: once per step, since other threads read the number."""
+        self.running = sum(pending.active for pending in chain(*self._groups.values())) + sum(map(len, self._waiting))
 
     def _remove_cancelled(self) -> None:
         for batch in [batch for batch in self._waiting if batch.find_cancelled()]:
@@ -79,12 +223,16 @@ class Scheduler:
                 batch.stop()
 
     def _admit(self) -> Iterator[Batch]:
-        decoded = Counter[Hashable]()
+        """Make batches of the groups that need not wait longer."""
+        decoded = Counter[Hashable]()  # requests being decoded by batch key
         for batch in self._waiting:
             decoded[batch.key] += len(batch)
-        for key, requests in self._admission.take(decoded):
-            for first in range(0, len(requests), self.max_batch):
-                yield Batch(self.model, key, requests[first : first + self.max_batch], lambda: self.max_batch)
+        for key, group in list(self._groups.items()):
+            requests = [pending for pending in group if pending.active]
+            if ENOUGH * len(requests) >= decoded[key] or self._waited[key] >= PATIENCE or not requests:
+                del self._groups[key], self._waited[key]
+                for first in range(0, len(requests), self.max_batch):
+                    yield Batch(self.model, key, requests[first : first + self.max_batch], lambda: self.max_batch)
 
     def _next_batches(self) -> list[Batch]:
         """Take the batch that has waited longest, and others whose forward passes join its own and fit beside it."""
@@ -148,79 +296,15 @@ class Scheduler:
         log.warning("%d requests are decoded again, each on its own: %s", len(batch.active), error)
         for pending in batch.active:
             pending.isolated = True
-        self._admission.add(batch.active)
+        self._group(batch.active)
 
     def _fail_one(self, pending: PendingRequest, error: Exception) -> None:
         if out_of_memory(error) and not pending.retried and not pending.streamed:
             pending.retried = True
-            self._admission.add([pending])
+            self._group([pending])
         elif out_of_memory(error):
             pending.post(TooLargeError("the request does not fit the memory: shorten it or search less"))
         else:
             if not isinstance(error, UnmaskError):
                 log.error("a request failed", exc_info=error)
             pending.post(error)
-
-
-class Admission:
-    """Requests that are about to be decoded, grouped by their batch keys.
-
-    Where requests end one by one, those that take their places would each be a batch of one, and many small batches
-    cost more than the forward passes that they share. So a request waits a few forward passes for others, unless few
-    with its key are being decoded.
-    """
-
-    def __init__(self, model: Model):
-        self.model = model
-        self._groups: defaultdict[Hashable, list[PendingRequest]] = defaultdict(list)
-        self._waited = Counter[Hashable]()  # forward passes that each group has waited
-
-    def __len__(self) -> int:
-        return sum(pending.active for group in self._groups.values() for pending in group)
-
-    def add(self, requests: Iterable[PendingRequest]) -> None:
-        for pending in requests:
-            self._groups[batch_key(self.model, pending)].append(pending)
-
-    def count_forward(self) -> None:
-        self._waited.update(self._groups.keys())
-
-    def take(self, decoded: Mapping[Hashable, int]) -> Iterator[tuple[Hashable, list[PendingRequest]]]:
-        """Take the groups that need not wait longer, given how many requests of each key are being decoded."""
-        for key, group in list(self._groups.items()):
-            requests = [pending for pending in group if pending.active]
-            if ENOUGH * len(requests) >= decoded.get(key, 0) or self._waited[key] >= PATIENCE or not requests:
-                del self._groups[key], self._waited[key]
-                yield key, requests
-
-
-class LocalReplica(Replica):
-    """A thread with a scheduler for one loaded model."""
-
-    def __init__(self, model: Model, limits: RequestLimits, on_forward: OnForward, queue: RequestQueue):
-        super().__init__(queue, model.name)
-        self.max_running = limits.running
-        self.scheduler = Scheduler(model, limits.max_batch, on_forward)
-
-    @property
-    def broken(self) -> bool:
-        return self.scheduler.broken
-
-    @property
-    def running(self) -> int:
-        return self.scheduler.running
-
-    def _loop(self) -> None:
-        # Coroutines leave and enter inference mode in any order: it has to hold outside all of them.
-        with torch.inference_mode():
-            while not self.stopped and not self.broken and (self.running or not self.queue.closed):
-                try:
-                    if not self.running:
-                        self.queue.wait()
-                    self.scheduler.add(self.queue.take_share(self.max_running - self.running))
-                    self.scheduler.step()
-                except Exception as error:  # an error of the scheduler itself: no request may wait for ever
-                    log.exception("a step failed")
-                    self.scheduler.stop(error)
-            self.scheduler.stop(ClosingError("the server was stopped before this request was finished"))
-            self.queue.remove_replica()

@@ -1,16 +1,30 @@
-"""The schemas of HTTP requests: OpenAI's fields, and those of this package beside them. No field is ignored."""
+"""What clients send and receive: OpenAI's fields, and those of this package beside them. No field is ignored."""
 
 from __future__ import annotations
 
 import json
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from sse_starlette import EventSourceResponse
 
 from unmask.core import Decoder, decoder
 from unmask.errors import UnmaskError
+from unmask.models import Model
+from unmask.runs.files import strict_json
 from unmask.runs.settings import DecodingOptions, with_temperature
-from unmask.serve.request import NEUTRAL, Grammar, check_neutral
+from unmask.serve.engine import Choices
+from unmask.serve.request import NEUTRAL, Completed, Grammar, RefusedError, check_neutral
+from unmask.version import __version__
+
+PING = 15  # seconds after which an idle stream sends a ping
+STUCK = 60.0  # seconds after which a client that reads nothing from its stream is disconnected
+log = logging.getLogger("unmask.serve")
 
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
@@ -131,7 +145,9 @@ class Completion(Settings):
 
     @property
     def wants_logprobs(self) -> bool:
-        return False
+        """Return whether `logprobs` was given: true in a chat, 0 in a text completion."""
+        given = getattr(self, "logprobs", None)
+        return given is not None and given is not False
 
     def check(self) -> None:
         """Refuse settings that would have to be ignored."""
@@ -145,10 +161,6 @@ class TextCompletion(Completion):
     prompt: str | list[int] | list[str]
     suffix: str | None = None
     logprobs: int | None = None
-
-    @property
-    def wants_logprobs(self) -> bool:
-        return self.logprobs is not None
 
     def one_prompt(self) -> str | list[int]:
         if isinstance(self.prompt, str):
@@ -176,10 +188,6 @@ class ChatCompletion(Completion):
     def length_name(self) -> str:
         return "max_tokens" if self.max_completion_tokens is None else "max_completion_tokens"
 
-    @property
-    def wants_logprobs(self) -> bool:
-        return bool(self.logprobs)
-
     def check(self) -> None:
         super().check()
         if self.max_tokens is not None and self.max_completion_tokens not in (None, self.max_tokens):
@@ -199,3 +207,152 @@ class Decode(Settings):
         if self.messages is not None and self.prompt is None:
             return [message.plain() for message in self.messages]
         raise UnmaskError("give either prompt or messages")
+
+
+def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def status_and_body(error: Exception) -> tuple[int, dict[str, Any]]:
+    """Return the HTTP status and body for an error. One that the client did not cause is written to the log only."""
+    if isinstance(error, RefusedError):
+        return error.status, error_body(str(error), error.kind, error.code, error.param)
+    if isinstance(error, UnmaskError):
+        return 400, error_body(str(error), "invalid_request_error")
+    log.error("a request failed", exc_info=error)
+    return 500, error_body("the server failed to answer: see its log", "server_error", "internal_error")
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The replies to one request, for chat or for text completion."""
+
+    name: str  # of the model, as it is served
+    model: Model
+    chat: bool
+    logprobs: bool
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def kind(self) -> str:
+        return "chat.completion" if self.chat else "text_completion"
+
+    def whole(self, answers: Sequence[Completed]) -> dict[str, Any]:
+        choices = [self._choice(index, answer) for index, answer in enumerate(answers)]
+        return {**self._head(self.kind), "choices": choices, "usage": usage(answers)}
+
+    def chunk(self, index: int, delta: Mapping[str, str], **more: Any) -> dict[str, Any]:
+        """Return a chunk of a stream that adds `delta` to the answer with this index."""
+        content = {"delta": delta} if self.chat else {"text": delta.get("content", "")}
+        choice = {"index": index, "finish_reason": None, "logprobs": None, **content, **more}
+        return {**self._head("chat.completion.chunk" if self.chat else "text_completion"), "choices": [choice]}
+
+    def last_chunk(self, index: int, answer: Completed) -> dict[str, Any]:
+        return self.chunk(index, {}, finish_reason=answer.finish, logprobs=self._logprobs(answer))
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        prefix = "chatcmpl" if self.chat else "cmpl"
+        return {
+            "id": f"{prefix}-{self.id}",
+            "object": kind,
+            "created": self.created,
+            "model": self.name,
+            "system_fingerprint": f"unmask-{__version__}",
+        }
+
+    def _choice(self, index: int, answer: Completed) -> dict[str, Any]:
+        choice = {"index": index, "finish_reason": answer.finish, "logprobs": self._logprobs(answer)}
+        if not self.chat:
+            return choice | {"text": answer.text}
+        return choice | {"message": {"role": "assistant", "content": answer.text, "refusal": None}}
+
+    def _logprobs(self, answer: Completed) -> dict[str, Any] | None:
+        """Return log p of each token when it was written, if it was asked for."""
+        if not self.logprobs:
+            return None
+        tokens = [self.model.text.decode([token]) for token in answer.ids]
+        if self.chat:
+            entries = [
+                {"token": token, "logprob": logp, "bytes": list(token.encode("utf-8", "replace")), "top_logprobs": []}
+                for token, logp in zip(tokens, answer.logp, strict=True)
+            ]
+            return {"content": entries, "refusal": None}
+        starts = [len(self.model.text.decode(answer.ids[:size])) for size in range(len(tokens))]
+        return {"tokens": tokens, "token_logprobs": list(answer.logp), "top_logprobs": None, "text_offset": starts}
+
+
+def usage(answers: Sequence[Completed]) -> dict[str, int]:
+    """Return tokens as OpenAI counts them, and forward passes and positions as `Output.cost` does."""
+    prompt, completion = answers[0].prompt_tokens, sum(len(answer.ids) for answer in answers)
+    costs = [answer.output.cost for answer in answers]
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "forward_passes": sum(cost.forward_passes for cost in costs),
+        "computed": sum(cost.computed for cost in costs),
+        "positions": sum(cost.positions for cost in costs),
+    }
+
+
+def event_stream(
+    events: AsyncIterator[tuple[str | None, Any]], choices: Choices, error_name: str | None = None
+) -> EventSourceResponse:
+    """Respond with server-sent events, given their names and data; an error is the last of them.
+
+    A client that disconnects cancels its requests, even before the first event.
+    """
+
+    async def encoded() -> AsyncIterator[dict[str, str | None]]:
+        try:
+            async for name, data in events:
+                yield {"event": name, "data": data if isinstance(data, str) else strict_json(data)}
+        except Exception as error:
+            yield {"event": error_name, "data": strict_json(status_and_body(error)[1])}
+        finally:
+            choices.cancel()
+
+    async def cancel(message: object) -> None:
+        choices.cancel()
+
+    return EventSourceResponse(
+        encoded(),
+        ping=PING,
+        sep="\n",
+        send_timeout=STUCK,
+        headers={"cache-control": "no-store"},
+        client_close_handler_callable=cancel,
+    )
+
+
+async def chunk_events(replies: Replies, choices: Choices, with_usage: bool) -> AsyncIterator[tuple[str | None, Any]]:
+    """Yield the answers to a request in chunks, and at the end what they used if that was asked for."""
+    answers: dict[int, Completed] = {}
+    for index in range(len(choices.every)) if replies.chat else ():
+        yield None, replies.chunk(index, {"role": "assistant", "content": ""})
+    async for index, update in choices:
+        if update.draft is not None:
+            draft = replies.chunk(index, {}, step=update.step, draft=update.draft)
+            yield "draft", draft | {"object": f"{replies.kind}.draft"}
+        if update.text:
+            yield None, replies.chunk(index, {"content": update.text})
+        if update.answer is not None:
+            answers[index] = update.answer
+            yield None, replies.last_chunk(index, update.answer)
+    if with_usage:
+        total = usage([answers[index] for index in sorted(answers)])
+        yield None, replies.chunk(0, {}) | {"choices": [], "usage": total}
+    yield None, "[DONE]"
+
+
+async def trace_events(choices: Choices) -> AsyncIterator[tuple[str | None, Any]]:
+    """Yield the lines of a trace file as events: header, step …, end."""
+    async for _, update in choices:
+        if update.line is not None:
+            yield "step" if update.step else "header", update.line
+        if (answer := update.answer) is not None:
+            output = answer.output
+            texts = [hypothesis.text for hypothesis in output.hypotheses]
+            end = {"chosen": output.chosen, "text": answer.text, "texts": texts, "cost": vars(output.cost)}
+            yield "end", {"end": end}

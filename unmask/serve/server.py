@@ -9,8 +9,7 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,8 +25,7 @@ from unmask.models.devices import proc_bytes
 from unmask.runs.settings import Placement, spec
 from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.queue import PendingRequest
-from unmask.serve.request import Completed, RequestLimits
+from unmask.serve.request import Completed, PendingRequest, RequestLimits
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -176,20 +174,12 @@ class Server(uvicorn.Server):
         if self.started:
             self.announce()
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Handle signals as uvicorn does, but exit with 0 after one of them."""
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
     def handle_exit(self, sig: int, frame: Any) -> None:
+        """Stop as uvicorn does, but do not keep the signal, which would be raised again at the end: exit with 0."""
         for engine in self.engines:
             engine.drain()
-        super().handle_exit(sig, frame)
+        self.force_exit |= self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
 def load_copies(name: str, placement: Placement, replicas: int | None) -> list[Model]:

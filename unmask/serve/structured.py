@@ -58,7 +58,9 @@ def start_matcher(model: Model, grammar: Grammar) -> LLMatcher:
         from llguidance import LLMatcher
     except ImportError:
         raise UnmaskError("a grammar needs llguidance: pip install 'unmask[serve]'") from None
-    tokenizer = _tokenizer(model)
+    if not isinstance(model.text, Subwords):
+        raise UnmaskError(f"a grammar needs a tokenizer of subwords, which {model.name} does not have")
+    tokenizer = _read_tokenizer(model.text.tokenizer.to_str(), tuple(sorted(model.eos)))
     if grammar.kind == "json":
         # Whitespace between the tokens of JSON has no limit: a model could fill its canvas with it.
         compact: Any = {"whitespace_flexible": False}
@@ -70,12 +72,6 @@ def start_matcher(model: Model, grammar: Grammar) -> LLMatcher:
     else:
         text = LLMatcher.grammar_from_regex(grammar.text)
     return LLMatcher(tokenizer, text, log_level=0)
-
-
-def _tokenizer(model: Model) -> LLTokenizer:
-    if not isinstance(model.text, Subwords):
-        raise UnmaskError(f"a grammar needs a tokenizer of subwords, which {model.name} does not have")
-    return _read_tokenizer(model.text.tokenizer.to_str(), tuple(sorted(model.eos)))
 
 
 @lru_cache(maxsize=8)

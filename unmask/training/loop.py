@@ -90,7 +90,7 @@ def train(
     workers: int,
     report: Callable[[], None],
     every: int,
-    stopped: Callable[[], bool] = lambda: False,
+    stopped: Callable[[], bool],
 ) -> None:
     """Train for `steps` more, at most to the end of the recipe, or until `stopped()` is true between two steps.
 
@@ -147,7 +147,6 @@ def _rate(step: int, recipe: Recipe) -> float:
 
 def save(state: TrainingState, folder: Path) -> None:
     """Write everything that resuming needs to a new file, then move it into place."""
-    folder.mkdir(parents=True, exist_ok=True)
     saved = {
         "recipe": repr(state.recipe),
         "module": state.module.state_dict(),
@@ -170,8 +169,8 @@ def resume(recipe: Recipe, device: torch.device, folder: Path) -> TrainingState:
     try:
         saved = torch.load(folder / STATE, map_location=device, weights_only=True)
     except Exception as error:  # torch raises many types of errors
-        reason = f"cannot be read ({type(error).__name__})"
-        raise UnmaskError(f"{str(folder / STATE)!r} {reason}: remove or restore it") from None
+        what = f"{str(folder / STATE)!r} cannot be read ({type(error).__name__})"
+        raise UnmaskError(f"{what}: remove or restore it") from None
     if saved["recipe"] != repr(recipe):
         raise UnmaskError(f"{folder} has a training of a different recipe: use a new folder, or remove {STATE}")
     state.module.load_state_dict(saved["module"])

@@ -28,6 +28,8 @@ from unmask.training.loop import STATE, TrainingState, between_steps, resume, sa
 from unmask.training.recipe import END, MASK, Recipe, learn
 from unmask.version import __version__
 
+BATCH = 256  # problems decoded together
+
 
 @dataclass(frozen=True)
 class Tally:
@@ -42,19 +44,11 @@ class Tally:
         return sum(self.right) / len(self.right)
 
 
-def tally(
-    model: Model,
-    task: Task,
-    problems: Sequence[Problem],
-    decoder: Decoder,
-    length: int,
-    seed: int = 0,
-    batch: int = 256,
-) -> Tally:
+def tally(model: Model, task: Task, problems: Sequence[Problem], decoder: Decoder, length: int) -> Tally:
     """Decode the problems and grade every hypothesis."""
-    generation = Generation(model, Decoding(decoder, length, seed), key=task.key)
+    generation = Generation(model, Decoding(decoder, length), key=task.key)
     prompts = [read_prompt(model, task.messages(problem), length) for problem in problems]
-    parts = [prompts[start : start + batch] for start in range(0, len(prompts), batch)]
+    parts = [prompts[start : start + BATCH] for start in range(0, len(prompts), BATCH)]
     outputs = [output for part in parts for output in generation.outputs(part)]
     right, every = [], []
     for problem, output in zip(problems, outputs, strict=True):
@@ -108,22 +102,6 @@ def make(
 
     Ctrl-C ends it after the current step, when the state has been saved.
     """
-    with refusing(out, "training", "the last state is still there"):
-        make_folder(out, (TOKENIZER, STATE), "training")
-        with locked(out):
-            return _train(recipe, out, device, workers, steps, report)
-
-
-def _train(
-    recipe: Recipe,
-    out: Path,
-    device: torch.device,
-    workers: int,
-    steps: int | None,
-    report: Callable[[dict[str, Any]], None],
-) -> Path | None:
-    state = resume(recipe, device, out)
-    tokenizer = _tokenizer(recipe, out)
     every = max(1, recipe.steps // 100)
 
     def log() -> None:
@@ -134,21 +112,23 @@ def _train(
         report(entry)
         _write_log(state, out)
 
-    with between_steps() as stopped:
-        train(state, tokenizer, recipe.steps if steps is None else steps, workers, log, every, stopped)
-        save(state, out)
-        _write_log(state, out)
-    if stopped():
-        raise KeyboardInterrupt
-    if state.step < recipe.steps:
-        return None
+    with refusing(out, "training", "the last state is still there"):
+        make_folder(out, (TOKENIZER, STATE), "training")
+        with locked(out):
+            state, tokenizer = resume(recipe, device, out), _tokenizer(recipe, out)
+            with between_steps() as stopped:
+                train(state, tokenizer, recipe.steps if steps is None else steps, workers, log, every, stopped)
+                save(state, out)
+                _write_log(state, out)
+            if stopped():
+                raise KeyboardInterrupt
+            return None if state.step < recipe.steps else _finish(state, tokenizer, out)
+
+
+def _finish(state: TrainingState, tokenizer: Tokenizer, out: Path) -> Path:
+    """Plot the curves, and save the averaged weights in LLaDA's format, with a record of their training."""
     draw_curves(state.history, out / "curves.svg")
-    return _finish(state, tokenizer, out / MODEL)
-
-
-def _finish(state: TrainingState, tokenizer: Tokenizer, folder: Path) -> Path:
-    """Save the averaged weights in LLaDA's format, with a record of their training."""
-    length = state.recipe.length
+    folder, length = out / MODEL, state.recipe.length
     save_folder(state.average, tokenizer, folder, mask=MASK, eos=END, template=TEMPLATE, shard=SHARD, length=length)
     device = state.average.embed.weight.device
     record = {

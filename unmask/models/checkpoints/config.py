@@ -15,7 +15,6 @@ MOST_BYTES = 2**28  # size of a file that is not weights
 # The largest supported sizes: a config is read before its weights and must not decide how much memory is allocated.
 LARGEST = {
     "layers": 1024,
-    "experts": 4096,
     "heads": 4096,
     "kv_heads": 4096,
     "head": 2**16,
@@ -23,6 +22,11 @@ LARGEST = {
     "hidden": 2**20,
     "vocab": 2**22,
     "block": 2**16,
+    "experts.count": 4096,
+    "experts.chosen": 4096,
+    "experts.groups": 4096,
+    "experts.kept_groups": 4096,
+    "experts.hidden": 2**20,
 }
 
 

@@ -67,7 +67,7 @@ def find_family(config: Config, folder: Path) -> Family:
     if matching:
         return families[matching[0]]
     model_type, classes = config.get("model_type"), sorted(class_names(config))
-    types = {kind.model_type for kind in families.values()}
+    types = sorted({kind.model_type for kind in families.values()})
     known = {name for kind in families.values() for name in kind.classes}
     hint = nearest(" ".join(classes), known) if model_type in types else nearest(str(model_type), types)
     raise UnmaskError(

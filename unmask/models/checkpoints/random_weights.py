@@ -7,8 +7,9 @@ tokens of each family.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -84,7 +85,7 @@ def random_folder(
         raise UnmaskError(f"{path} exists and is not empty: name a new folder")
     path.mkdir(parents=True, exist_ok=True)
     third = shape.parameters * dtype.itemsize // 3 + 1  # so that small checkpoints have several shards too
-    compute = _draws(seed, torch.device(device), dtype)
+    compute = partial(_draw, seed=seed, device=torch.device(device), dtype=dtype)
     write_shards(path, list(kind.weights(shape)), compute, dtype, shard or min(SHARD, third))
     tokens = special_tokens(kind)
     tokens.write(path, shape.vocab)
@@ -93,21 +94,17 @@ def random_folder(
     return path
 
 
-def _draws(seed: int, device: torch.device, dtype: torch.dtype) -> Callable[[Weight], Tensor]:
-    """Return a function that draws a weight, spread so that hidden states and logits have unit size."""
-
-    def draw(weight: Weight) -> Tensor:
-        digest = hashlib.blake2b(f"{seed} {weight.name}".encode(), digest_size=7).digest()
-        generator = torch.Generator(device).manual_seed(int.from_bytes(digest, "little"))
-        size = weight.shape
-        spread = 0.1 if len(size) == 1 else 1.0 if size[0] > 8 * size[1] else size[1] ** -0.5
-        out = torch.empty(size, dtype=dtype, device=device)
-        for part in out.split(max(1, PIECE * size[0] // out.numel())):
-            numbers = torch.randn(part.shape, generator=generator, device=device)
-            part.copy_(numbers.mul_(spread).add_(float("norm" in weight.parameter)))
-        return out
-
-    return draw
+def _draw(weight: Weight, seed: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Draw a weight, spread so that hidden states and logits have unit size."""
+    digest = hashlib.blake2b(f"{seed} {weight.name}".encode(), digest_size=7).digest()
+    generator = torch.Generator(device).manual_seed(int.from_bytes(digest, "little"))
+    size = weight.shape
+    spread = 0.1 if len(size) == 1 else 1.0 if size[0] > 8 * size[1] else size[1] ** -0.5
+    out = torch.empty(size, dtype=dtype, device=device)
+    for part in out.split(max(1, PIECE * size[0] // out.numel())):
+        numbers = torch.randn(part.shape, generator=generator, device=device)
+        part.copy_(numbers.mul_(spread).add_(float("norm" in weight.parameter)))
+    return out
 
 
 def random_denoiser(
@@ -151,33 +148,26 @@ class SpecialTokens:
         return {token: number for number, token in enumerate(self.published, start=vocab - len(self.published))}
 
     def write(self, folder: Path, vocab: int) -> None:
-        (self._write_separate if self.separate else self._write_json)(folder, self.ids(vocab))
-
-    def _write_json(self, folder: Path, ids: dict[str, int]) -> None:
+        """Write the special tokens at their ids, around them the words, then names that no text encodes to."""
+        ids, words = self.ids(vocab), iter(WORDS)
         tokens = {number: token for token, number in ids.items()}
-        words = vocabulary(max(max(tokens) + 1, len(WORDS) + len(tokens)), tokens)
-        merges = [(first, second) for first, second in (merge.split() for merge in MERGES)]
-        tokenizer = Tokenizer(BPE(vocab=words, merges=merges))
+        count = min(tokens) if self.separate else max(max(tokens) + 1, len(WORDS) + len(tokens))
+        vocabulary = {tokens.get(number) or next(words, f"<unused{number}>"): number for number in range(count)}
+        if self.separate:
+            write_json(folder / "vocab.json", vocabulary)
+            (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(MERGES) + "\n", encoding="utf-8")
+            flags = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
+            added = {str(number): {"content": token, **flags} for token, number in ids.items()}
+            write_specials(folder, self.roles, self.template, "DreamTokenizer", added_tokens_decoder=added)
+            write_json(folder / "added_tokens.json", ids)
+            return
+        merges = [(first, second) for first, second in map(str.split, MERGES)]
+        tokenizer = Tokenizer(BPE(vocab=vocabulary, merges=merges))
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
-        tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in tokens.values()])
+        tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in ids])
         tokenizer.save(str(folder / "tokenizer.json"))
         write_specials(folder, self.roles, self.template)
-
-    def _write_separate(self, folder: Path, ids: dict[str, int]) -> None:
-        """Write vocab.json and merges.txt, with the special tokens in tokenizer_config.json."""
-        write_json(folder / "vocab.json", vocabulary(min(ids.values()), {}))
-        (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(MERGES) + "\n", encoding="utf-8")
-        flags = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
-        added = {str(number): {"content": token, **flags} for token, number in ids.items()}
-        write_specials(folder, self.roles, self.template, "DreamTokenizer", added_tokens_decoder=added)
-        write_json(folder / "added_tokens.json", ids)
-
-
-def vocabulary(count: int, tokens: Mapping[int, str]) -> dict[str, int]:
-    """Return the special tokens at their ids, around them the words, then names that no text encodes to."""
-    words = iter(WORDS)
-    return {tokens.get(number) or next(words, f"<unused{number}>"): number for number in range(count)}
 
 
 def special_tokens(family: Family) -> SpecialTokens:

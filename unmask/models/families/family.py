@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -15,7 +15,6 @@ from unmask.models.network.transformer import Shape
 from unmask.registry import Registry
 
 DEFAULT_FAMILY = "llada"  # the family of checkpoints that are written without naming one
-GATED = ("gate_proj", "up_proj", "down_proj")  # the matrices of an expert
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Field:
-    """A config key that holds this field of the Shape, or the id of the `mask` or `eos` token."""
+    """A config key that holds this field of the Shape (`experts.` of its Experts), or the id of `mask` or `eos`."""
 
     name: str
 
@@ -77,9 +76,8 @@ class Family:
     classes: ClassVar[tuple[str, ...]]  # model classes named in config.json; the first is the one written
     # config.json in the order it is written: a Field, or the only value that the transformer supports.
     settings: ClassVar[dict[str, Any]] = llama_settings()
-    published: ClassVar[Shape]  # the full size
+    published: ClassVar[Shape]  # the full size; all checkpoints share those fields that no key holds
     names: ClassVar[Names] = Names()
-    fixed: ClassVar[dict[str, Any]] = {}  # fields of the Shape that all checkpoints of the family share
     mask: ClassVar[str]  # the mask token, where a tokenizer does not mark it as such
     mask_id: ClassVar[int | None] = None  # the mask of published checkpoints, where neither config nor tokenizer has it
     ends: ClassVar[tuple[str, ...]]  # tokens that end an answer, besides those the checkpoint names
@@ -103,21 +101,29 @@ class Family:
         for key, setting in self.settings.items():
             if not isinstance(setting, Field):
                 require(config, key, setting)
-
-        def read(*fields: str, kind: type = int, default: Any = None) -> dict[str, Any]:
-            most = {field: LARGEST.get(field, 2**31) for field in fields}
-            return {
-                field: positive_number(config, *self._keys(field), kind=kind, default=default, most=most[field])
-                for field in fields
-            }
-
-        numbers = read("width", "layers", "heads", "hidden", "vocab", "context")
-        numbers |= read("theta", "eps", kind=float) | read("kv_heads", default=numbers["heads"])
-        self._check_divides(numbers, "kv_heads", "heads")
+        sizes = {
+            field: self._read(config, field) for field in ("width", "layers", "heads", "hidden", "vocab", "context")
+        }
+        sizes["kv_heads"] = self._read(config, "kv_heads", default=sizes["heads"])
+        self._check_divides(sizes, "kv_heads", "heads")
         if self._keys("block"):
-            numbers |= read("block", default=self.published.block)
-        flags = {field: flag(config, *self._keys(field)) for field in ("qkv_bias", "tied")}
-        return Shape(**{**numbers, **flags, **self.fixed, "head": self._head(config, numbers)})
+            sizes["block"] = self._read(config, "block", default=self.published.block)
+        numbers = {field: self._read(config, field, kind=float) for field in ("theta", "eps")}
+        flags = {field: flag(config, *keys) for field in ("qkv_bias", "tied") if (keys := self._keys(field))}
+        head, experts = self._head(config, sizes), self._experts(config)
+        return replace(self.published, **sizes, **numbers, **flags, head=head, experts=experts)
+
+    def _read(self, config: Config, field: str, kind: type = int, default: Any = None) -> Any:
+        return positive_number(config, *self._keys(field), kind=kind, default=default, most=LARGEST.get(field, 2**31))
+
+    def _experts(self, config: Config) -> Experts | None:
+        """Return the mixture with the sizes that config.json has."""
+        if (known := self.published.experts) is None:
+            return None
+        sizes = {field: self._read(config, f"experts.{field}") for field in ("count", "chosen", "hidden")}
+        for field in ("groups", "kept_groups"):
+            sizes[field] = self._read(config, f"experts.{field}", default=getattr(known, field))
+        return replace(known, **sizes, scale=self._read(config, "experts.scale", kind=float, default=known.scale))
 
     def _head(self, config: Config, numbers: Mapping[str, int]) -> int | None:
         """Return the width of a head; None where it is the width divided by the heads."""
@@ -133,16 +139,29 @@ class Family:
 
     def config(self, shape: Shape, mask: int, eos: int) -> dict[str, Any]:
         """Return the config.json of a shape: the inverse of `shape`."""
-        values = {**asdict(shape), "kv_heads": shape.kv_heads or shape.heads, "mask": mask, "eos": eos}
-        values["head"] = shape.head_width
+        values = {**self.fields(shape), "mask": mask, "eos": eos}
         settings = {
             key: values[setting.name] if isinstance(setting, Field) else setting
             for key, setting in self.settings.items()
         }
         return {"architectures": [self.classes[0]], "model_type": self.model_type, **settings}
 
+    def fields(self, shape: Shape) -> dict[str, Any]:
+        """Return the values of a shape that the keys of config.json hold."""
+        fields = {**asdict(shape), "kv_heads": shape.kv_heads or shape.heads, "head": shape.head_width}
+        return fields | {f"experts.{field}": value for field, value in (fields["experts"] or {}).items()}
+
     def weights(self, shape: Shape) -> Iterator[Weight]:
-        return published_weights(self.names, shape)
+        """Yield every tensor that a checkpoint of this shape must have."""
+        names = self.names
+        yield Weight(f"{names.embed}.weight", (shape.vocab, shape.width), "embed.weight")
+        for number in range(shape.layers):
+            published, ours = names.layer.format(number), f"layers.{number}"
+            for weight in _layer(names, shape, shape.experts_of(number)):
+                yield Weight(f"{published}.{weight.name}", weight.shape, f"{ours}.{weight.parameter}", weight.start)
+        yield Weight(f"{names.norm}.weight", (shape.width,), "norm.weight")
+        if not shape.tied:
+            yield Weight(f"{names.head}.weight", (shape.vocab, shape.width), "head.weight")
 
     def _keys(self, field: str) -> list[str]:
         return [key for key, setting in self.settings.items() if setting == Field(field)]
@@ -181,54 +200,47 @@ class Weight:
         return stacked[self.start : self.start + self.shape[0]]
 
 
-def published_weights(names: Names, shape: Shape) -> Iterator[Weight]:
-    """Yield every tensor that a checkpoint of this shape must have."""
-    yield Weight(f"{names.embed}.weight", (shape.vocab, shape.width), "embed.weight")
-    for number in range(shape.layers):
-        experts = shape.experts_of(number)
-        mlp = _mlp(names.mlp, shape.width, shape.hidden) if experts is None else _mixture(names, shape.width, experts)
-        for weight in (*_attention(names, shape), *mlp):
-            published, ours = names.layer.format(number), f"layers.{number}"
-            yield Weight(f"{published}.{weight.name}", weight.shape, f"{ours}.{weight.parameter}", weight.start)
-    yield Weight(f"{names.norm}.weight", (shape.width,), "norm.weight")
-    if not shape.tied:
-        yield Weight(f"{names.head}.weight", (shape.vocab, shape.width), "head.weight")
-
-
-def _attention(names: Names, shape: Shape) -> Iterator[Weight]:
-    q, kv = shape.q_width, shape.kv_width
-    sizes = (q, kv, kv) if len(names.qkv) == 3 else (q + 2 * kv,)
+def _layer(names: Names, shape: Shape, experts: Experts | None) -> Iterator[Weight]:
     start = 0
-    for name, size in zip(names.qkv, sizes, strict=True):
+    sizes = (shape.q_width, shape.kv_width, shape.kv_width)
+    for name, size in zip(names.qkv, sizes if len(names.qkv) == 3 else (sum(sizes),), strict=True):
         yield Weight(f"{name}.weight", (size, shape.width), "qkv.weight", start)
         if shape.qkv_bias:
             yield Weight(f"{name}.bias", (size,), "qkv.bias", start)
         start += size
-    yield Weight(f"{names.out}.weight", (shape.width, q), "out.weight")
+    yield Weight(f"{names.out}.weight", (shape.width, shape.q_width), "out.weight")
     for name, parameter in zip(names.norms, ("attention_norm", "mlp_norm"), strict=True):
         yield Weight(f"{name}.weight", (shape.width,), f"{parameter}.weight")
     if shape.qk_norm:
         for name, parameter in zip(names.qk_norms, ("q_norm", "k_norm"), strict=True):
             yield Weight(f"{name}.weight", (shape.head_width,), f"{parameter}.weight")
-
-
-def _mlp(names: tuple[str, ...], width: int, hidden: int, prefix: str = "") -> Iterator[Weight]:
-    gate, up, down = names
-    yield Weight(f"{gate}.weight", (hidden, width), f"{prefix}gate_up.weight")
-    yield Weight(f"{up}.weight", (hidden, width), f"{prefix}gate_up.weight", hidden)
-    yield Weight(f"{down}.weight", (width, hidden), f"{prefix}down.weight")
+    if experts is None:
+        yield from _mlp(names.mlp, shape.width, shape.hidden, "gate_up.weight", "down.weight")
+    else:
+        yield from _mixture(names, shape.width, experts)
 
 
 def _mixture(names: Names, width: int, experts: Experts) -> Iterator[Weight]:
     yield Weight(f"{names.router}.weight", (experts.count, width), "mixture.router.weight")
     if experts.bias:
         yield Weight(names.router_bias, (experts.count,), "mixture.bias")
-    hidden = experts.hidden
     for number in range(experts.count):
-        gate, up, down = (f"{names.expert.format(number)}.{part}.weight" for part in GATED)
-        first = 2 * hidden * number
-        yield Weight(gate, (hidden, width), "mixture.gate_up", first)
-        yield Weight(up, (hidden, width), "mixture.gate_up", first + hidden)
-        yield Weight(down, (width, hidden), "mixture.down", width * number)
+        expert = _gated(names.expert.format(number))
+        yield from _mlp(expert, width, experts.hidden, "mixture.gate_up", "mixture.down", number)
     if experts.shared:
-        yield from _mlp(tuple(f"{names.shared}.{part}" for part in GATED), width, experts.shared, "mixture.shared_")
+        gate_up, down = "mixture.shared_gate_up.weight", "mixture.shared_down.weight"
+        yield from _mlp(_gated(names.shared), width, experts.shared, gate_up, down)
+
+
+def _gated(prefix: str) -> tuple[str, str, str]:
+    return f"{prefix}.gate_proj", f"{prefix}.up_proj", f"{prefix}.down_proj"
+
+
+def _mlp(
+    names: tuple[str, str, str], width: int, hidden: int, gate_up: str, down: str, number: int = 0
+) -> Iterator[Weight]:
+    """Yield the matrices of an MLP, the one of this number in the parameters `gate_up` and `down`."""
+    start = 2 * hidden * number
+    yield Weight(f"{names[0]}.weight", (hidden, width), gate_up, start)
+    yield Weight(f"{names[1]}.weight", (hidden, width), gate_up, start + hidden)
+    yield Weight(f"{names[2]}.weight", (width, hidden), down, width * number)

@@ -32,19 +32,15 @@ class LLaDAMoE(Family):
         "moe_router_enable_expert_bias": False,
         "moe_router_score_function": "softmax",
         "routed_scaling_factor": 1,
+        "num_experts": Field("experts.count"),
+        "num_experts_per_tok": Field("experts.chosen"),
+        "expert_intermediate_size": Field("experts.hidden"),
+        "shared_expert_intermediate_size": Field("experts.shared"),
+        "moe_layer_freq": Field("mixtures"),
     }
     published = Shape(
-        width=2048,
-        layers=16,
-        heads=16,
-        hidden=8192,
-        vocab=157_184,
-        context=8192,
-        theta=50_000.0,
-        qk_norm=True,
-        experts=Experts(count=64, chosen=8, hidden=1024),
+        2048, 16, 16, hidden=8192, vocab=157_184, context=8192, theta=5e4, qk_norm=True, experts=Experts(64, 8, 1024)
     )
-    fixed: ClassVar = {"qk_norm": True}
     names = Names(shared="shared_expert")
     mask = "<|mask|>"
     mask_id = 156_895
@@ -52,27 +48,14 @@ class LLaDAMoE(Family):
 
     def shape(self, config: Config) -> Shape:
         """Return the shape; dense layers, where there are some, come first."""
-        config = {"dense_intermediate_size": config.get("expert_intermediate_size"), **config}
-        shape = super().shape(config)
-        experts = Experts(
-            positive_number(config, "num_experts", most=LARGEST["experts"]),
-            positive_number(config, "num_experts_per_tok", most=LARGEST["experts"]),
-            positive_number(config, "expert_intermediate_size", most=LARGEST["hidden"]),
-            shared=positive_number(config, "shared_expert_intermediate_size", default=0, most=LARGEST["hidden"]),
-            dense=_dense_layers(config.get("moe_layer_freq"), shape.layers),
-        )
-        return replace(shape, experts=check_experts(experts))
+        shape = super().shape({"dense_intermediate_size": config.get("expert_intermediate_size"), **config})
+        shared = positive_number(config, "shared_expert_intermediate_size", default=0, most=LARGEST["experts.hidden"])
+        return with_experts(shape, shared=shared, dense=_dense_layers(config.get("moe_layer_freq"), shape.layers))
 
-    def config(self, shape: Shape, mask: int, eos: int) -> dict[str, Any]:
-        experts = shape.experts
-        assert experts is not None
-        return super().config(shape, mask, eos) | {
-            "num_experts": experts.count,
-            "num_experts_per_tok": experts.chosen,
-            "expert_intermediate_size": experts.hidden,
-            "shared_expert_intermediate_size": experts.shared or None,
-            "moe_layer_freq": [0] * experts.dense + [1] * (shape.layers - experts.dense),
-        }
+    def fields(self, shape: Shape) -> dict[str, Any]:
+        assert shape.experts is not None
+        mixtures = [int(shape.experts_of(layer) is not None) for layer in range(shape.layers)]
+        return super().fields(shape) | {"experts.shared": shape.experts.shared or None, "mixtures": mixtures}
 
 
 @family("llada2")
@@ -95,6 +78,15 @@ class LLaDA2(Family):
         "use_qk_norm": True,
         "norm_head": False,
         "use_sliding_window": False,
+        "num_experts": Field("experts.count"),
+        "num_experts_per_tok": Field("experts.chosen"),
+        "moe_intermediate_size": Field("experts.hidden"),
+        "num_shared_experts": Field("shared_experts"),
+        "first_k_dense_replace": Field("experts.dense"),
+        "n_group": Field("experts.groups"),
+        "topk_group": Field("experts.kept_groups"),
+        "routed_scaling_factor": Field("experts.scale"),
+        "partial_rotary_factor": Field("rotated_part"),
     }
     published = Shape(
         width=2048,
@@ -129,7 +121,6 @@ class LLaDA2(Family):
         out="attention.dense",
         qk_norms=("attention.query_layernorm", "attention.key_layernorm"),
     )
-    fixed: ClassVar = {"qk_norm": True}
     mask, mask_id, ends = LLaDAMoE.mask, LLaDAMoE.mask_id, LLaDAMoE.ends
     length = 256
 
@@ -151,64 +142,43 @@ class LLaDA2(Family):
                 f"partial_rotary_factor in config.json must rotate an even width of a head, "
                 f"got {shown(factor)} of {shape.head_width}"
             )
-        return replace(shape, rotary=rotary, experts=check_experts(self._experts(config, shape)))
+        assert shape.experts is not None
+        shared = _count(config, "num_shared_experts", LARGEST["experts.count"]) * shape.experts.hidden
+        dense = _count(config, "first_k_dense_replace", shape.layers)
+        normalised = shape.experts.chosen > 1
+        return with_experts(replace(shape, rotary=rotary), shared=shared, dense=dense, normalised=normalised)
 
-    def _experts(self, config: Config, shape: Shape) -> Experts:
-        hidden = positive_number(config, "moe_intermediate_size", most=LARGEST["hidden"])
-        many = LARGEST["experts"]
-        return Experts(
-            positive_number(config, "num_experts", most=many),
-            positive_number(config, "num_experts_per_tok", most=many),
-            hidden,
-            shared=_count(config, "num_shared_experts", many) * hidden,
-            dense=_count(config, "first_k_dense_replace", shape.layers),
-            scoring="sigmoid",
-            bias=True,
-            groups=positive_number(config, "n_group", default=8, most=many),
-            kept_groups=positive_number(config, "topk_group", default=4, most=many),
-            normalised=positive_number(config, "num_experts_per_tok") > 1,
-            scale=positive_number(config, "routed_scaling_factor", kind=float, default=2.5),
-        )
-
-    def config(self, shape: Shape, mask: int, eos: int) -> dict[str, Any]:
-        experts = shape.experts
-        assert experts is not None
-        return super().config(shape, mask, eos) | {
-            "num_experts": experts.count,
-            "num_experts_per_tok": experts.chosen,
-            "moe_intermediate_size": experts.hidden,
-            "num_shared_experts": experts.shared // experts.hidden,
-            "first_k_dense_replace": experts.dense,
-            "n_group": experts.groups,
-            "topk_group": experts.kept_groups,
-            "routed_scaling_factor": experts.scale,
-            "partial_rotary_factor": (shape.rotary or shape.head_width) / shape.head_width,
-        }
+    def fields(self, shape: Shape) -> dict[str, Any]:
+        assert shape.experts is not None
+        shared, rotated = shape.experts.shared // shape.experts.hidden, shape.rotary or shape.head_width
+        return super().fields(shape) | {"shared_experts": shared, "rotated_part": rotated / shape.head_width}
 
 
-def check_experts(experts: Experts) -> Experts:
-    """Return the experts; refuse impossible routing."""
+def with_experts(shape: Shape, **changes: Any) -> Shape:
+    """Return the shape with changes to its experts; refuse impossible routing."""
+    assert shape.experts is not None
+    experts = replace(shape.experts, **changes)
+    size = experts.count // experts.groups  # experts per group
     if experts.count % experts.groups or experts.kept_groups > experts.groups:
         raise UnmaskError(
             f"n_group in config.json must divide num_experts={experts.count} and be at least "
             f"topk_group={experts.kept_groups}, got {experts.groups}"
         )
-    if experts.groups > 1 and experts.count // experts.groups < 2:
+    if experts.groups > 1 and size < 2:
         raise UnmaskError(f"n_group in config.json must be at most {experts.count // 2}, got {experts.groups}")
-    most = experts.count // experts.groups * experts.kept_groups
-    if experts.chosen > most:
+    if experts.chosen > (most := size * experts.kept_groups):
         raise UnmaskError(f"num_experts_per_tok in config.json must be at most {most}, got {experts.chosen}")
-    return experts
+    return replace(shape, experts=experts)
 
 
 def _dense_layers(frequency: Any, layers: int) -> int:
     """Return how many layers have one MLP, from a list with a 0 for each of them and a 1 for every other layer."""
     if frequency is None or frequency == []:
         return 0
-    ones = [1] * frequency.count(1) if isinstance(frequency, list) else []
-    if not ones or frequency != [0] * (layers - len(ones)) + ones or len(frequency) != layers:
+    dense = frequency.count(0) if isinstance(frequency, list) else layers
+    if dense >= layers or frequency != [0] * dense + [1] * (layers - dense):
         raise UnmaskError(f"moe_layer_freq in config.json must have zeros before ones, got {shown(frequency)}")
-    return layers - len(ones)
+    return dense
 
 
 def _count(config: Config, key: str, most: int) -> int:

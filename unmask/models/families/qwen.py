@@ -25,7 +25,6 @@ class Qwen2(Qwen):
     """Models with biases on queries, keys and values, for which config.json has no key."""
 
     settings: ClassVar = llama_settings("attention_bias", "mask_token_id", use_sliding_window=False)
-    fixed: ClassVar = {"qkv_bias": True}
 
 
 class Qwen3(Qwen):
@@ -34,7 +33,6 @@ class Qwen3(Qwen):
     settings: ClassVar = llama_settings(
         "mask_token_id", use_sliding_window=False, attention_bias=False, head_dim=Field("head")
     )
-    fixed: ClassVar = {"qk_norm": True}
 
 
 @family("sdar")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -21,7 +21,7 @@ from torch import Tensor
 from unmask.core import Beliefs, CacheView, Canvas, Wrapper
 from unmask.core.shapes import Columns, Float, PerRow
 from unmask.models.network.cuda_graphs import Window
-from unmask.models.network.network import BUCKET, CHUNK, Bucket, Network, buckets, take
+from unmask.models.network.network import CHUNK, Bucket, Network, buckets, in_order, take, whole_buckets
 
 SPARE = 4  # prefixes are cached for this many times the rows of a call; the least recently used are dropped
 BYTES = 8  # size of a token
@@ -78,26 +78,23 @@ class ExactlyCached(Wrapper):
         del cache
         places = self.network.read_at(canvas, at) - canvas.pad[:, None]
         self.most = max(self.most, len(canvas))
-        computed = torch.zeros_like(canvas.pad)
-        hidden: Tensor | None = None
-        for bucket in buckets(canvas, packed=True):
-            states, first, cost = self._read(bucket, places[bucket.rows])
-            taken = take(states, places[bucket.rows] - first[:, None])
-            hidden = taken.new_empty(*at.shape, taken.shape[-1]) if hidden is None else hidden
-            hidden[bucket.rows], computed[bucket.rows] = taken, cost
-        assert hidden is not None
+        parts = buckets(canvas, packed=True)
+        read = [self._read(bucket, places[bucket.rows]) for bucket in parts]
         self._forget()
-        return self.network.beliefs(hidden, computed)
+        computed = in_order(parts, [cost for _, cost in read])
+        return self.network.beliefs(in_order(parts, [hidden for hidden, _ in read]), computed)
 
-    def _read(self, bucket: Bucket, places: Columns) -> tuple[Tensor, PerRow, PerRow]:
-        """Return hidden states of every row's span, its first position, and the positions computed for the row."""
+    def _read(self, bucket: Bucket, places: Columns) -> tuple[Float[Tensor, "row at width"], PerRow]:
+        """Return hidden states at some positions of every row, and how many positions were computed for the row."""
         spans = self._spans(bucket, places)
         cost = self._settle(bucket, spans)
         new: dict[Span, int] = {}  # and the first row that asks about it
         for row, span in enumerate(spans):
             if span not in self.blank:
                 new.setdefault(span, row)
-        states = dict(zip(new, self._compute(bucket, list(new), list(new.values())), strict=True))
+        states: dict[Span, Tensor] = {}
+        for batch in _alike(new):
+            states |= zip(batch, self._forward(bucket, batch, steady=True)[0], strict=True)
         for span, row in new.items():
             cost[row] += span.size
             if span.inside == self.mask * (span.stop - span.start):
@@ -106,7 +103,7 @@ class ExactlyCached(Wrapper):
         widest = max(map(len, rows))
         stacked = torch.stack([F.pad(row, (0, 0, 0, widest - len(row))) for row in rows])
         first = torch.tensor([span.start for span in spans], device=places.device)
-        return stacked, first, torch.tensor(cost, device=places.device)
+        return take(stacked, places - first[:, None]), torch.tensor(cost, device=places.device)
 
     def _spans(self, bucket: Bucket, places: Columns) -> list[Span]:
         """Return the blocks, from the first to the last, that each row asks about. This waits for the device."""
@@ -133,11 +130,9 @@ class ExactlyCached(Wrapper):
                 self.prefixes[before] = chain
                 cost[row] = span.start - start
                 missing[span.before] = (row, Span(before, inside, start, span.start, span.start, span.width))
-        left = [entry for entry in missing.values() if entry[1].inside]
-        for numbers in _alike([span for _, span in left]):
-            rows, some = zip(*(left[number] for number in numbers), strict=True)
-            _, kv = self._forward(bucket, some, rows, steady=False)
-            for span, keys in zip(some, kv.unbind(2), strict=True):
+        for batch in _alike({span: row for row, span in missing.values() if span.inside}):
+            _, kv = self._forward(bucket, batch, steady=False)
+            for span, keys in zip(batch, kv.unbind(2), strict=True):
                 self._store(span, keys)
         return cost
 
@@ -164,27 +159,17 @@ class ExactlyCached(Wrapper):
             chain.append(page)
         self.prefixes[span.before + span.inside] = tuple(chain)
 
-    def _compute(self, bucket: Bucket, spans: Sequence[Span], rows: Sequence[int]) -> list[Tensor]:
-        """Return hidden states of each span, once all blocks before it are cached."""
-        states: dict[int, Tensor] = {}
-        for numbers in _alike(spans):
-            some = [spans[number] for number in numbers]
-            hidden, _ = self._forward(bucket, some, [rows[number] for number in numbers], steady=True)
-            states |= zip(numbers, hidden, strict=True)
-        return [states[number] for number in range(len(spans))]
-
-    def _forward(
-        self, bucket: Bucket, spans: Sequence[Span], rows: Sequence[int], steady: bool
-    ) -> tuple[Tensor, Tensor]:
+    def _forward(self, bucket: Bucket, batch: dict[Span, int], steady: bool) -> tuple[Tensor, Tensor]:
         """Return hidden states of spans of one size, (span, pos, width), and the keys and values of their rows.
 
-        `steady` means that calls of this shape will be repeated, so that a captured graph pays.
+        All blocks before the spans are cached. `steady` means that calls of this shape will be repeated, so that a
+        captured graph pays.
         """
-        device, size = self.device, spans[0].stop - spans[0].start
-        start, index = (torch.tensor(numbers, device=device) for numbers in ([span.start for span in spans], rows))
-        columns = start[:, None] + torch.arange(size, device=device)
-        if device.type == "cpu":  # products of a few rows are summed in a different order
-            columns = torch.cat([columns, columns[:, -1:].expand(-1, -size % BUCKET)], dim=1)
+        device, spans = self.device, list(batch)
+        size = spans[0].stop - spans[0].start
+        start = torch.tensor([span.start for span in spans], device=device)
+        index = torch.tensor(list(batch.values()), device=device)
+        columns = whole_buckets(start[:, None] + torch.arange(size, device=device))
         tokens, real = bucket.tokens[index].gather(1, columns), bucket.real
         window = Window(tokens, columns, columns, None if real is None else real[index])
         kv, version = self._load(spans)
@@ -213,10 +198,10 @@ class ExactlyCached(Wrapper):
                 cached.popitem(last=False)
 
 
-def _alike(spans: Iterable[Span]) -> list[list[int]]:
-    """Return the indices of spans of one size, as many together as go through the network at a time."""
-    sizes: dict[int, list[int]] = {}
-    for number, span in enumerate(spans):
-        sizes.setdefault(span.stop - span.start, []).append(number)
-    chunks = ((numbers, max(1, CHUNK // size)) for size, numbers in sizes.items())
-    return [numbers[start : start + many] for numbers, many in chunks for start in range(0, len(numbers), many)]
+def _alike(rows: dict[Span, int]) -> list[dict[Span, int]]:
+    """Return spans of one size and their rows, as many together as go through the network at a time."""
+    sizes: dict[int, list[tuple[Span, int]]] = {}
+    for span, row in rows.items():
+        sizes.setdefault(span.stop - span.start, []).append((span, row))
+    parts = ((some, max(1, CHUNK // size)) for size, some in sizes.items())
+    return [dict(some[start : start + many]) for some, many in parts for start in range(0, len(some), many)]

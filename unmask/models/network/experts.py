@@ -37,6 +37,12 @@ class Experts:
         return width * (self.count + 3 * (self.count * self.hidden + self.shared)) + self.count * self.bias
 
 
+def swiglu(gate_up: Float[Tensor, "*n twice"]) -> Float[Tensor, "*n hidden"]:
+    """Return the hidden layer of an MLP from its gate and its input, which are one tensor."""
+    gate, up = gate_up.chunk(2, dim=-1)
+    return F.silu(gate) * up
+
+
 def groups(dtype: torch.dtype) -> bool:
     """Return whether a GPU has grouped products of this dtype. The loop waits for the device: no graph can hold it."""
     return dtype == torch.bfloat16
@@ -65,8 +71,7 @@ class Mixture(nn.Module):
         back = torch.empty_like(through).index_copy(0, order, through).unflatten(0, chosen.shape)
         mixed = (back.to(weight.dtype) * weight[:, :, None]).sum(1).to(x.dtype)
         if self.experts.shared:
-            gate, up = self.shared_gate_up(flat).chunk(2, dim=-1)
-            mixed = mixed + self.shared_down(F.silu(gate) * up)
+            mixed = mixed + self.shared_down(swiglu(self.shared_gate_up(flat)))
         return mixed.view_as(x)
 
     def route(self, x: Float[Tensor, "n width"]) -> tuple[Int[Tensor, "n chosen"], Float[Tensor, "n chosen"]]:
@@ -90,8 +95,8 @@ class Mixture(nn.Module):
     def _grouped(self, sent: Float[Tensor, "sent width"], expert: Int[Tensor, " sent"]) -> Tensor:
         """Compute positions sorted by expert, all experts in one product; nothing waits for the device."""
         ends = torch.searchsorted(expert, torch.arange(self.experts.count, device=sent.device), right=True).int()
-        gate, up = F.grouped_mm(sent, self.gate_up.transpose(1, 2), offs=ends).chunk(2, dim=-1)
-        return F.grouped_mm(F.silu(gate) * up, self.down.transpose(1, 2), offs=ends)
+        hidden = swiglu(F.grouped_mm(sent, self.gate_up.transpose(1, 2), offs=ends))
+        return F.grouped_mm(hidden, self.down.transpose(1, 2), offs=ends)
 
     def _looped(self, sent: Float[Tensor, "sent width"], expert: Int[Tensor, " sent"]) -> Tensor:
         through = torch.empty_like(sent)
@@ -100,7 +105,7 @@ class Mixture(nn.Module):
         for number, count in enumerate(counts):
             if count:
                 part = F.pad(sent[start : start + count], (0, 0, 0, -count % ROWS))
-                gate, up = F.linear(part, self.gate_up[number]).chunk(2, dim=-1)
-                through[start : start + count] = F.linear(F.silu(gate) * up, self.down[number])[:count]
+                hidden = swiglu(F.linear(part, self.gate_up[number]))
+                through[start : start + count] = F.linear(hidden, self.down[number])[:count]
                 start += count
         return through

@@ -18,7 +18,7 @@ from unmask.core.shapes import Columns, Float, Int, PerRow
 from unmask.errors import UnmaskError, check_at_least
 from unmask.models.network.cuda_graphs import Window
 from unmask.models.network.exact_cache import ExactlyCached
-from unmask.models.network.network import BUCKET, CHUNK, Bucket, Network, buckets, take
+from unmask.models.network.network import Bucket, Network, buckets, chunks, in_order, take, whole_buckets
 from unmask.models.network.transformer import lines, select
 from unmask.registry import ADDED, Registry
 
@@ -133,9 +133,7 @@ class Cached(Wrapper):
             first = columns.amin(1, keepdim=True)
             size = int((canvas.width - first).max())
             columns = (first + torch.arange(size, device=first.device)).clamp_(max=canvas.width - 1)
-        if columns.device.type == "cpu":  # products of a few rows are summed in a different order
-            columns = torch.cat([columns, columns[:, -1:].expand(-1, -columns.shape[1] % BUCKET)], dim=1)
-        return columns.contiguous()
+        return whole_buckets(columns).contiguous()
 
 
 def union(canvas: Canvas, first: Columns, second: Columns) -> Int[Tensor, "row both"]:
@@ -158,17 +156,9 @@ class Store:
     def read(self, canvas: Canvas, cache: CacheView, stale: bool) -> tuple[Tensor, PerRow]:
         """Return hidden states of the windows (row, at, width), and how many positions were computed for each row."""
         filled = self._fill(cache) if stale else {}
-        parts = [
-            (bucket, *self.tables[bucket.width].read(bucket, cache, filled.get(bucket.width)))
-            for bucket in buckets(canvas)
-        ]
-        if len(parts) == 1:
-            return parts[0][1:]
-        hidden = parts[0][1].new_empty(len(canvas), *parts[0][1].shape[1:])
-        computed = torch.zeros_like(cache.entries)
-        for bucket, part, count in parts:
-            hidden[bucket.rows], computed[bucket.rows] = part, count
-        return hidden, computed
+        parts = buckets(canvas)
+        read = [self.tables[bucket.width].read(bucket, cache, filled.get(bucket.width)) for bucket in parts]
+        return in_order(parts, [hidden for hidden, _ in read]), in_order(parts, [count for _, count in read])
 
     def _fill(self, cache: CacheView) -> dict[int, Filled]:
         """Compute the stale entries of this call by full forward passes. Finding them waits for the device."""
@@ -211,9 +201,9 @@ class Table:
     def fill(self, rows: Int[Tensor, " some"], bucket: Bucket) -> Filled:
         everything = len(rows) == len(self.tokens)
         kv = self.kv if everything else self.network.module.room(len(rows), bucket.width)
-        chunks = bucket.chunks()
-        parts = zip(chunks, kv.split(len(chunks[0].rows), dim=2), strict=True)
-        hidden = [self.network.whole(chunk, part) for chunk, part in parts]
+        some = chunks(len(rows), bucket.width, rows.device)
+        parts = zip(some, kv.split(len(some[0]), dim=2), strict=True)
+        hidden = [self.network.whole(bucket.take(chunk), part) for chunk, part in parts]
         if not everything:
             self.kv[:, :, rows] = kv
         self.tokens[rows] = bucket.tokens
@@ -231,7 +221,7 @@ class Table:
         place = torch.searchsorted(filled.rows, rows).clamp_(max=len(filled.rows) - 1)
         hidden = take(filled.hidden[place], columns)
         if len(other := (~same).nonzero()[:, 0]):  # filled earlier, or written to since it entered
-            hidden[other] = self._step(_some(bucket, other), cache, rows[other], columns[other], steady=False)
+            hidden[other] = self._step(bucket.take(other), cache, rows[other], columns[other], steady=False)
         length = torch.where(now, bucket.width - bucket.pad, 0)
         return hidden, torch.where(same, length, computed + length)
 
@@ -251,8 +241,7 @@ class Table:
         if steady and self.network.graphs.fit(window):
             version = (cache.generation, cache.store.fills, bucket.width, cache.version)
             return self.network.graphs(self.kv, rows, window, version)
-        size = max(1, CHUNK // columns.shape[1])
-        parts = torch.arange(len(rows), device=rows.device).split(size)
+        parts = chunks(len(rows), columns.shape[1], rows.device)
         return torch.cat([self._launch(rows[some], window.rows(some)) for some in parts])
 
     def _launch(self, rows: PerRow, window: Window) -> Float[Tensor, "row at width"]:
@@ -261,7 +250,3 @@ class Table:
         return self.network.module(
             window.tokens, window.places, window.real, lambda layer: select(kv[layer], line), window.columns
         )
-
-
-def _some(bucket: Bucket, index: Int[Tensor, " some"]) -> Bucket:
-    return replace(bucket, rows=bucket.rows[index], tokens=bucket.tokens[index], pad=bucket.pad[index])

@@ -45,11 +45,9 @@ class Bucket:
         columns = torch.arange(self.width, device=self.pad.device)
         return columns < self.width - self.pad[:, None] if self.packed else columns >= self.pad[:, None]
 
-    def chunks(self) -> list[Bucket]:
-        """Return parts of at most `CHUNK` positions."""
-        size = max(1, CHUNK // self.width)
-        parts = zip(self.rows.split(size), self.tokens.split(size), self.pad.split(size), strict=True)
-        return [replace(self, rows=rows, tokens=tokens, pad=pad) for rows, tokens, pad in parts]
+    def take(self, index: Int[Tensor, " some"]) -> Bucket:
+        """Return a bucket of some of the rows."""
+        return replace(self, rows=self.rows[index], tokens=self.tokens[index], pad=self.pad[index])
 
 
 def buckets(canvas: Canvas, packed: bool = False) -> list[Bucket]:
@@ -73,6 +71,25 @@ def _pack(canvas: Canvas, rows: Int[Tensor, " some"], width: int) -> Int[Tensor,
     """Return rows without the padding on their left, padded on the right by their last token."""
     column = canvas.pad[rows, None] + torch.arange(width, device=rows.device)
     return canvas.tokens[rows].gather(1, column.clamp(max=canvas.width - 1))
+
+
+def in_order(parts: list[Bucket], values: list[Tensor]) -> Tensor:
+    """Return the values of all buckets' rows in the order of the canvas."""
+    if len(parts) == 1:
+        return values[0]
+    return torch.cat(values)[torch.cat([bucket.rows for bucket in parts]).argsort()]
+
+
+def chunks(rows: int, width: int, device: torch.device) -> tuple[Int[Tensor, " some"], ...]:
+    """Return indices of rows of this width, as many together as go through the network at a time."""
+    return torch.arange(rows, device=device).split(max(1, CHUNK // width))
+
+
+def whole_buckets(columns: Columns) -> Int[Tensor, "row wider"]:
+    """Return the columns, on a CPU repeating the last: products of a few positions are summed in a different order."""
+    if columns.device.type != "cpu":
+        return columns
+    return torch.cat([columns, columns[:, -1:].expand(-1, -columns.shape[1] % BUCKET)], dim=1)
 
 
 class Network:
@@ -127,17 +144,11 @@ class Network:
         if self.packed:
             at = at - canvas.pad[:, None]
         parts = buckets(canvas, self.packed)
-        if len(parts) == 1:
-            return self._chunked(parts[0], at + parts[0].extra)
-        out = self.module.embed.weight.new_empty(*at.shape, self.module.shape.width)
-        for bucket in parts:
-            out[bucket.rows] = self._chunked(bucket, at[bucket.rows] + bucket.extra)
-        return out
+        return in_order(parts, [self._chunked(bucket, at[bucket.rows] + bucket.extra) for bucket in parts])
 
     def _chunked(self, bucket: Bucket, at: Columns) -> Tensor:
-        chunks = bucket.chunks()
-        parts = zip(chunks, at.split(len(chunks[0].rows)), strict=True)
-        return torch.cat([take(self.whole(chunk), some) for chunk, some in parts])
+        some = chunks(len(at), bucket.width, self.device)
+        return torch.cat([take(self.whole(bucket.take(rows)), at[rows]) for rows in some])
 
     def whole(self, bucket: Bucket, kv: Tensor | None = None) -> Float[Tensor, "row pos width"]:
         """Return hidden states everywhere; keys and values are written to `kv` (layer, 2, row, head, pos, dim)."""

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.core.shapes import Bool, Columns, Float, Int, Tokens
-from unmask.models.network.experts import Experts, Mixture
+from unmask.models.network.experts import Experts, Mixture, swiglu
 
 # Returns the keys and values of whole rows, (2, row, head, pos, dim), for the number of a layer, which writes to them.
 LayerCache = Callable[[int], Tensor]
@@ -114,10 +114,8 @@ class Layer(nn.Module):
     ) -> Tensor:
         """Return the next hidden states; with `kv`, x are some `columns` of rows whose keys and values it holds."""
         x = x + self.attend(self.attention_norm(x), rotation, mask, kv, columns)
-        if self.mixture is not None:
-            return x + self.mixture(self.mlp_norm(x))
-        gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
-        return x + self.down(F.silu(gate) * up)
+        inner = self.mlp_norm(x)
+        return x + (self.down(swiglu(self.gate_up(inner))) if self.mixture is None else self.mixture(inner))
 
     def attend(
         self, x: Tensor, rotation: Tensor, mask: Tensor | None, kv: Tensor | None, columns: Columns | None

@@ -29,7 +29,8 @@ from unmask.tasks.worked import Worked
 
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 _FRACTION = re.compile(r"[-+]?[0-9]{1,15}(?:/[0-9]{1,15})?")
-_TERM = re.compile(r"([-+])([0-9]{0,15})(x?)(?:\^([0-9]))?")
+_TERM = re.compile(r"([-+])(?:([0-9]{0,15})x(?:\^([0-9]))?|([0-9]{1,15}))")
+_SUM = re.compile(rf"(?:{_TERM.pattern})+")
 
 
 @task("mini-math")
@@ -71,15 +72,13 @@ def normal(text: str) -> str:
 
 def _polynomial(text: str) -> str | None:
     """Add like terms and order them by power; return None if the text is not a sum of terms."""
+    text = text if text[0] in "+-" else f"+{text}"
+    if not _SUM.fullmatch(text):
+        return None
     coefficients = [0] * 10
-    at, text = 0, text if text[0] in "+-" else f"+{text}"
-    while at < len(text):
-        match = _TERM.match(text, at)
-        if match is None or not (match[2] or match[3]) or (match[4] and not match[3]):
-            return None
-        power = int(match[4] or 1) if match[3] else 0
-        coefficients[9 - power] += int(match[1] + (match[2] or "1"))
-        at = match.end()
+    for sign, factor, exponent, constant in _TERM.findall(text):
+        place = 9 if constant else 9 - int(exponent or 1)
+        coefficients[place] += int(sign + (constant or factor or "1"))
     return poly(coefficients)
 
 
@@ -124,18 +123,16 @@ def over(a: int, b: int) -> str:
 def linear(rng: Random, level: int) -> Exercise:
     x = signed(rng, 5 + 10 * level)
     a, b = between(rng, 2, 12), signed(rng, 20 * level)
-    if level == 1:
-        c = a * x + b
-        return Exercise(f"Solve {poly([a, b])}={c} for x.", [plus(c, -b), over(c - b, a)], str(x))
     p = between(rng, 2, 9) if level > 2 else 1
-    c = signed(rng, 9)
+    c = signed(rng, 9) if level > 1 else 0
     if p * a == c:
         c -= 1
-    d = p * (a * x + b) - c * x
     left = poly([a, b]) if p == 1 else f"{p}({poly([a, b])})"
     lines = [times(p, a), times(p, b)] if p > 1 else []
     a, b = p * a, p * b
-    lines += [plus(a, -c), plus(d, -b), over(d - b, a - c)]
+    d = a * x + b - c * x
+    lines += [plus(a, -c)] if c else []
+    lines += [plus(d, -b), over(d - b, a - c)]
     return Exercise(f"Solve {left}={poly([c, d])} for x.", lines, str(x))
 
 
@@ -148,13 +145,9 @@ def system(rng: Random, level: int) -> Exercise:
             break
     e, f = a * x + b * y, c * x + d * y
     det, top = a * d - b * c, e * d - b * f
-    first, second = f"{poly([a, 0])}{_term(b)}={e}", f"{poly([c, 0])}{_term(d)}={f}"
+    first, second = (f"{poly([p, 0])}+{poly([q, 0], 'y')}".replace("+-", "-") for p, q in ((a, b), (c, d)))
     lines = [times(a, d), times(b, c), times(e, d), times(b, f), plus(a * d, -b * c), plus(e * d, -b * f)]
-    return Exercise(f"If {first} and {second}, find x.", [*lines, over(top, det)], str(x))
-
-
-def _term(c: int) -> str:
-    return ("+" if c > 0 else "-") + ("" if abs(c) == 1 else str(abs(c))) + "y"
+    return Exercise(f"If {first}={e} and {second}={f}, find x.", [*lines, over(top, det)], str(x))
 
 
 def greatest(rng: Random, level: int) -> Exercise:
@@ -172,9 +165,9 @@ def least(rng: Random, level: int) -> Exercise:
 def _pair(rng: Random, level: int) -> tuple[int, int]:
     while True:
         g = between(rng, 1, 10 * level)
-        a, b = g * between(rng, 2, 20 * level), g * between(rng, 2, 20 * level)
-        if a != b and len(euclid(max(a, b), min(a, b))) <= 5:
-            return max(a, b), min(a, b)
+        b, a = sorted(g * between(rng, 2, 20 * level) for _ in range(2))
+        if a != b and len(euclid(a, b)) <= 5:
+            return a, b
 
 
 def euclid(a: int, b: int) -> list[str]:
@@ -207,8 +200,7 @@ def remainder(rng: Random, level: int) -> Exercise:
 
 def value(rng: Random, level: int) -> Exercise:
     """Ask for a polynomial at a point, worked out by Horner's rule."""
-    degree = 2 if level < 3 else 3
-    coefficients = [signed(rng, 3 + 2 * level) for _ in range(degree)] + [signed(rng, 20)]
+    coefficients = [signed(rng, 3 + 2 * level) for _ in range(2 if level < 3 else 3)] + [signed(rng, 20)]
     x = signed(rng, 4 + level)
     result, lines = horner(coefficients, x)
     return Exercise(f"Let f(x)={poly(coefficients)}. Find f({x}).", lines, str(result))
@@ -234,12 +226,13 @@ def expand(rng: Random, level: int) -> Exercise:
 
 
 def root(rng: Random, level: int) -> Exercise:
-    a, r, s = between(rng, 1, 3 * level), signed(rng, 6 + 6 * level), signed(rng, 6 + 6 * level)
-    word, answer = ("larger", max(r, s)) if rng.random() < 0.5 else ("smaller", min(r, s))
-    low, high = min(r, s), max(r, s)
-    lines = [over(a * r * s, a), over(-a * (r + s), a)] if a > 1 else []
+    a = between(rng, 1, 3 * level)
+    low, high = sorted(signed(rng, 6 + 6 * level) for _ in range(2))
+    word, answer = ("larger", high) if rng.random() < 0.5 else ("smaller", low)
+    b, c = -a * (low + high), a * low * high
+    lines = [over(c, a), over(b, a)] if a > 1 else []
     lines += [times(low, high), plus(low, high)]
-    return Exercise(f"Find the {word} root of {poly([a, -a * (r + s), a * r * s])}=0.", lines, str(answer))
+    return Exercise(f"Find the {word} root of {poly([a, b, c])}=0.", lines, str(answer))
 
 
 def slope(rng: Random, level: int) -> Exercise:
@@ -270,19 +263,17 @@ def fractions(rng: Random, level: int) -> Exercise:
     while True:
         b, d = between(rng, 2, 6 + 4 * level), between(rng, 2, 6 + 4 * level)
         a, c = between(rng, 1, b + level), between(rng, 1, d + level)
-        sign = 1 if rng.random() < 0.5 else -1
+        mark, sign = ("+", 1) if rng.random() < 0.5 else ("-", -1)
         if a * d < c * b:
             a, b, c, d = c, d, a, b
         top, bottom = a * d + sign * c * b, b * d
         if top:
             break
-    g = gcd(top, bottom)
-    mark = "+" if sign > 0 else "-"
     lines = [times(a, d), times(c, b), plus(a * d, sign * c * b), times(b, d)]
+    g = gcd(top, bottom)
     if g > 1:
         lines += [over(top, g), over(bottom, g)]
-    answer = f"{top // g}/{bottom // g}" if bottom > g else str(top // g)
-    return Exercise(f"Find {a}/{b}{mark}{c}/{d} in lowest terms.", lines, answer)
+    return Exercise(f"Find {a}/{b}{mark}{c}/{d} in lowest terms.", lines, str(Fraction(top, bottom)))
 
 
 def percent(rng: Random, level: int) -> Exercise:

@@ -60,10 +60,8 @@ class Sudoku(Generated):
 
     def sketch(self, rng: Random) -> Sketch:
         grid = choose(rng, grids())
-        cells = list(grid)
-        for cell in rng.sample(range(16), self.level):
-            cells[cell] = "0"
-        puzzle = "".join(cells)
+        blanks = rng.sample(range(16), self.level)
+        puzzle = "".join("0" if cell in blanks else digit for cell, digit in enumerate(grid))
         return Sketch(puzzle, ask(puzzle), solve(grid), {"puzzle": puzzle})
 
     def read(self, text: str) -> str | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise, permutations, product
 from typing import Any, ClassVar, Literal
@@ -48,22 +48,18 @@ class CountdownD1(Benchmark):
     split: Literal["test", "train"] = "test"  # the published problems, or generated ones like them
 
     def problems(self) -> list[Problem]:
+        if self.split == "train":  # none of the published problems is among these
+            name, drawn = "countdown-d1-train", islice(Countdown(level=3, split="train").problems(), TRAIN)
+            posed = [(problem.data["numbers"], problem.data["target"]) for problem in drawn]
+        else:
+            name, rows = "countdown-d1", self.source.rows()
+            posed = [([int(word) for word in row["input"].split(",")], int(row["output"])) for row in rows]
         problems: list[Problem] = []
-        name = "countdown-d1" if self.split == "test" else "countdown-d1-train"
-        for place, (numbers, target) in enumerate(self._train() if self.split == "train" else self._test()):
+        for place, (numbers, target) in enumerate(posed):
             gold = f"<answer>\\boxed{{{solve(numbers, target)}}}</answer>"
             data = {"numbers": numbers, "target": target}
             problems.append(Problem(f"{name}/{place}", ask(numbers, target), gold, data))
         return problems
-
-    def _test(self) -> Iterator[tuple[list[int], int]]:
-        for row in self.source.rows():
-            yield [int(word) for word in row["input"].split(",")], int(row["output"])
-
-    def _train(self) -> Iterator[tuple[list[int], int]]:
-        """Yield generated problems of three numbers; none of the published problems is among them."""
-        for problem in islice(Countdown(level=3, split="train").problems(), TRAIN):
-            yield list(problem.data["numbers"]), problem.data["target"]
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
         if metric == "d1":
@@ -82,19 +78,13 @@ class CountdownD1(Benchmark):
 
 
 def _read(text: str) -> str | None:
-    answer = next(boxes(text), "").strip() or tagged(text)
-    if not answer:
-        return None
+    answer = next(boxes(text), "").strip() or tagged(text) or ""
     return _EQUALS.sub("", _plain(answer)).strip() or None
 
 
 def read_d1(text: str) -> str:
     """Return the equation that the published evaluation reads: of `30+93-100 = 23`, the part before the equals sign."""
-    equation = _boxed(text)
-    if equation is None:
-        answer = tagged(text)
-        equation = text if answer is None else answer
-    equation = _plain(equation)
+    equation = _plain(next(found for found in (_boxed(text), tagged(text), text) if found is not None))
     for before, after in pairwise(equation.split("=")):
         left = before[len(before.rstrip(_LEFT)) :]
         if left and after.startswith(_RESULT):

@@ -198,15 +198,14 @@ def defined_names(tree: ast.Module | None, imports: bool = False) -> set[str]:
 
 def _top(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that run when the program is loaded, also those inside `if`, `try`, `with` and loops."""
-    waiting = list(body)
+    waiting: list[ast.AST] = [*body]
     while waiting:
         node = waiting.pop()
-        yield node
+        if isinstance(node, ast.stmt):
+            yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inside = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.ExceptHandler)]
-            waiting += [
-                child for part in (node, *inside) for child in ast.iter_child_nodes(part) if isinstance(child, ast.stmt)
-            ]
+            inside = ast.iter_child_nodes(node)
+            waiting += [child for child in inside if isinstance(child, ast.stmt | ast.ExceptHandler)]
 
 
 def _lacking(tree: ast.Module | None) -> set[str]:
@@ -232,12 +231,9 @@ def import_lines(text: str) -> str:
 
 def tidy(text: str) -> str:
     """Remove comments and normalise the layout, so that equal programs vote together."""
-    tree = parse(text)
-    if tree is None:
-        return text
     try:
-        return ast.unparse(tree)
-    except (RecursionError, ValueError):
+        return ast.unparse(ast.parse(text, "<program>"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text
 
 

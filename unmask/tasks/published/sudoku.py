@@ -51,9 +51,7 @@ class SudokuD1(Benchmark):
             puzzle, solution = row["Puzzle"], row["Solution"]
             data = {"puzzle": puzzle, "solution": solution}
             problems.append(Problem(f"sudoku-d1/{place}", ask(puzzle), f"<answer>{solution}</answer>", data))
-        if self.subset == "all":
-            return problems
-        return [problems[place] for place in self.chosen.rows()]
+        return problems if self.subset == "all" else [problems[place] for place in self.chosen.rows()]
 
     def answer(self, text: str, metric: Metric = "ours") -> str | None:
         """Return sixteen cells: fewer are padded with blanks, more are cut."""

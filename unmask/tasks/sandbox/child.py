@@ -18,6 +18,7 @@ import signal
 import sys
 import types
 from functools import partial
+from importlib import import_module
 
 # pyright: basic
 
@@ -25,6 +26,13 @@ from functools import partial
 LONGEST = 8 << 20  # bytes of one message
 FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 _BOXES = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+_SCALARS = {  # how a value of each kind is rebuilt from its message; few programs need the two modules
+    "int": lambda text: int(text, 16),
+    "complex": lambda parts: complex(*parts),
+    "bytes": bytes.fromhex,
+    "fraction": lambda parts: import_module("fractions").Fraction(*(int(part, 16) for part in parts)),
+    "decimal": lambda text: import_module("decimal").Decimal(str(text)),
+}
 
 
 class EndedError(BaseException):
@@ -97,25 +105,7 @@ class Link:
             return Remote(self, inside)
         if kind == "kept":
             return self.kept[inside]
-        return {
-            "fraction": lambda: fraction(*inside),
-            "decimal": lambda: decimal(inside),
-            "int": lambda: int(inside, 16),
-            "complex": lambda: complex(*inside),
-            "bytes": lambda: bytes.fromhex(inside),
-        }[kind]()
-
-
-def fraction(above, below):
-    from fractions import Fraction  # few programs need it
-
-    return Fraction(int(above, 16), int(below, 16))
-
-
-def decimal(text):
-    from decimal import Decimal
-
-    return Decimal(str(text))
+        return _SCALARS[kind](inside)
 
 
 class Remote:
@@ -176,7 +166,7 @@ def define(job):
 
     If that raises, as a failing example after the functions does, run it again without the statements that raise.
     """
-    seconds = job["limits"]["cpu"]
+    seconds = job["limits"]["seconds"]
     try:
         with cpu_limit(seconds / 2):
             space = fresh(job["before"])
@@ -231,9 +221,8 @@ def judge(job, link):
     try:
         exec(compile(job["prelude"], "tests", "exec"), space)
         names, started = receive_value(link), True
-        space |= {
-            name: names[name] for name in job["names"] if name in names
-        }  # no others, because the program may send any name
+        # No others, because the program may send any name.
+        space |= {name: names[name] for name in job["names"] if name in names}
         for test in job["tests"]:
             note = test.strip()
             exec(compile(test, "tests", "exec"), space)
@@ -253,12 +242,12 @@ def judge(job, link):
 def main(enter, limit, refuse_system_calls):
     """Confine this process by the functions of `confine.py`, whose text precedes this one, and do the job."""
     job = json.loads(sys.stdin.buffer.read())
-    if job["enter"]:
-        enter(**job["enter"])
+    if job["method"] == "namespaces":
+        enter(job["runtime"], job["limits"], job["outer"])
     elif sys.platform == "linux":
-        with contextlib.suppress(*([OSError] if job["weak"] else [])):
+        with contextlib.suppress(*([OSError] if job["method"] == "rlimits" else [])):
             refuse_system_calls()
-    limit(**job["limits"])
+    limit(job["limits"])
     for handle in (0, 2):
         os.dup2(1, handle)  # no input, no error output
     for number in (signal.SIGXCPU, signal.SIGPROF):

@@ -19,6 +19,7 @@ import sys
 from typing import IO, Any
 
 REFUSED = 97  # exit status if confinement failed
+_LIBC = ctypes.CDLL(None, use_errno=True)
 _NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000  # mount uts ipc user pid net
 _BIND, _REC, _PRIVATE, _REMOUNT, _READ_ONLY = 0x1000, 0x4000, 0x40000, 0x20, 0x1
 _NOSUID, _NODEV, _KEPT, _RELATIME = 0x2, 0x4, 0x8 | 0x400 | 0x800, 0x200000
@@ -30,47 +31,41 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 ROOT = "/proc"  # where the new root is built: it always exists and holds nothing that we bind
 
 
-def enter(runtime: dict[str, Any], disk: int, patience: int, outer: int) -> None:
-    """Confine this process, with `runtime` to read and `disk` bytes to write; root becomes the outside user `outer`."""
+def enter(runtime: dict[str, Any], limits: dict[str, int], outer: int) -> None:
+    """Confine this process, with only the files of `runtime` to read; root becomes the outside user `outer`."""
     try:
         _write("/proc/self/oom_score_adj", "1000")  # the kernel kills this process first if memory runs out
         _unshare(outer)
-        _fork(patience, report=True)  # the child is the first process of the new namespace
-        _build(disk, **runtime)
+        _fork(limits["patience"], report=True)  # the child is the first process of the new namespace
+        _build(limits["disk"], **runtime)
         refuse_system_calls()
     except OSError as error:
         print(f"{error.strerror} ({error.filename})", file=sys.stderr)
         os._exit(REFUSED)
-    _fork(patience, report=False)  # signals to a namespace's first process are special, so the program is the second
+    # Signals to a namespace's first process are special, so the program is the second.
+    _fork(limits["patience"], report=False)
     _drop(outer)
 
 
-def limit(memory: int, cpu: int, processes: int, disk: int) -> None:
+def limit(limits: dict[str, int]) -> None:
     """Set resource limits, never above those this process already has."""
-    for kind, most in (
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, cpu + 1),
-        (resource.RLIMIT_NPROC, processes),
-        (resource.RLIMIT_FSIZE, disk),
-        (resource.RLIMIT_NOFILE, 64),
-        (resource.RLIMIT_CORE, 0),
+    for kind, soft, hard in (
+        (resource.RLIMIT_AS, limits["memory"], limits["memory"]),
+        (resource.RLIMIT_CPU, limits["seconds"], limits["seconds"] + 1),  # SIGXCPU, a second before SIGKILL
+        (resource.RLIMIT_NPROC, limits["processes"], limits["processes"]),
+        (resource.RLIMIT_FSIZE, limits["disk"], limits["disk"]),
+        (resource.RLIMIT_NOFILE, 64, 64),
+        (resource.RLIMIT_CORE, 0, 0),
     ):
         allowed = resource.getrlimit(kind)[1]
-        most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
-        resource.setrlimit(kind, (most, most))
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (min(cpu, hard), hard))  # SIGXCPU, a second before SIGKILL
+        hard = hard if allowed == resource.RLIM_INFINITY else min(hard, allowed)
+        resource.setrlimit(kind, (min(soft, hard), hard))
 
 
-def _call(name: str, *args: object) -> None:
-    if getattr(_libc(), name)(*args) != 0:
+def _call(name: str, *args: object, where: str = "") -> None:
+    if getattr(_LIBC, name)(*args) != 0:
         number = ctypes.get_errno()
-        where = f"mount {args[1]}" if name == "mount" else name
-        raise OSError(number, os.strerror(number), where)
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+        raise OSError(number, os.strerror(number), where or (f"mount {args[1]}" if name == "mount" else name))
 
 
 def _unshare(outer: int) -> None:
@@ -170,7 +165,7 @@ def _link(path: str, target: str) -> None:
 def _protect(mounts: IO[str]) -> None:
     """Make everything below the new root read-only, without privileges and devices."""
     attributes = (ctypes.c_uint64 * 4)(_READ_ONLY | _NOSUID | _NODEV)
-    if _libc().syscall(_MOUNT_SETATTR, _HERE, ROOT.encode(), _RECURSIVE, attributes, ctypes.sizeof(attributes)) == 0:
+    if _LIBC.syscall(_MOUNT_SETATTR, _HERE, ROOT.encode(), _RECURSIVE, attributes, ctypes.sizeof(attributes)) == 0:
         return
     for line in mounts:  # Linux before 5.12 changes one mount at a time, and some containers refuse the newer call
         path = line.split()[4].encode().decode("unicode_escape")
@@ -186,7 +181,7 @@ def _mount_memory(path: str, options: str) -> None:
 
 def _drop(outer: int) -> None:
     for capability in range(64):
-        _libc().prctl(_BOUND_DROP, capability, 0, 0, 0)
+        _LIBC.prctl(_BOUND_DROP, capability, 0, 0, 0)
     if outer:
         os.setgroups([])
         os.setresgid(1, 1, 1)
@@ -223,17 +218,14 @@ def refuse_system_calls() -> None:
     machine = os.uname().machine
     if machine not in _MACHINES:
         raise OSError(errno.ENOSYS, "no filter of system calls for this machine", machine)
-    libc = _libc()
     kind, column = _MACHINES[machine]
     calls = {name: int(numbers[column]) for name, *numbers in map(str.split, _CALLS.split(","))}
-    libc.syscall(calls["keyctl"], _JOIN_SESSION_KEYRING, None)  # leaves the caller's keys, if there are any
+    _LIBC.syscall(calls["keyctl"], _JOIN_SESSION_KEYRING, None)  # leaves the caller's keys, if there are any
     code = _program(kind, [*calls.values(), *_SHARED])
     buffer = ctypes.create_string_buffer(code)
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
-    for option, *arguments in ((_NO_NEW_PRIVS, 1, 0, 0, 0), (_SECCOMP, _FILTER, program)):
-        if libc.prctl(option, *arguments) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), "the filter of system calls")
+    for arguments in ((_NO_NEW_PRIVS, 1, 0, 0, 0), (_SECCOMP, _FILTER, program)):
+        _call("prctl", *arguments, where="the filter of system calls")
 
 
 def _program(kind: int, refused: list[int]) -> bytes:

@@ -29,8 +29,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from io import FileIO
 from pathlib import Path
@@ -132,11 +132,17 @@ def _run(test: ProgramTest, method: str, limits: Limits) -> SandboxResult:
         ]
         for end in (calls_in, calls_out, replies_in, replies_out, verdict_out):
             end.close()
-        line = verdict_in.read(LONGEST_VERDICT) if _wait(verdict_in, sides, limits) else None
-        return _result(line, sides, limits)
+        if not _wait(verdict_in, [side.process.pid for side in sides], limits):
+            return SandboxResult(False, "took too long")
+        line = verdict_in.read(LONGEST_VERDICT)
+        result = json.loads(line) if line.endswith(b"\n") else {"right": False, "note": "the tests ended early"}
+        if not result.pop("started", False) and method == "namespaces":
+            for side in sides:
+                side.check_entered(limits.seconds)
+        return SandboxResult(**result)
 
 
-def _wait(verdict: FileIO, sides: list[Side], limits: Limits) -> bool:
+def _wait(verdict: FileIO, pids: list[int], limits: Limits) -> bool:
     """Return whether the verdict came within the limits of processor time, wall-clock time and idle time.
 
     A loaded machine slows a program down but does not make it idle: a hundredth of a processor counts as work.
@@ -144,7 +150,7 @@ def _wait(verdict: FileIO, sides: list[Side], limits: Limits) -> bool:
     began = active = time.monotonic()
     work = 0.0
     while not select.select([verdict], [], [], 0.25)[0]:
-        now, done = time.monotonic(), processor_time([side.process.pid for side in sides])
+        now, done = time.monotonic(), processor_time(pids)
         if not done or abs(done - work) > limits.seconds / 100:  # it is 0 where there is no /proc
             work, active = done, now
         if done > 3 * limits.seconds or now - began > limits.patience or now - active > limits.seconds:
@@ -172,34 +178,20 @@ def _pipe(stack: contextlib.ExitStack) -> tuple[FileIO, FileIO]:
     return stack.enter_context(FileIO(read, "r")), stack.enter_context(FileIO(write, "w"))
 
 
-def _result(line: bytes | None, sides: list[Side], limits: Limits) -> SandboxResult:
-    if line is None:
-        return SandboxResult(False, "took too long")
-    result = json.loads(line) if line.endswith(b"\n") else {"right": False, "note": "the tests ended early"}
-    if not result.pop("started", False):
-        for side in sides:
-            if side.refused(limits.seconds):
-                raise UnmaskError(f"the sandbox could not be entered: {side.error_text()}")
-    return SandboxResult(**result)
-
-
 @dataclass(frozen=True)
 class Side:
     """One of the two processes, seen from outside."""
 
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
-    method: str
 
-    def refused(self, seconds: float) -> bool:
-        """Return whether it ended before its work began; only `confine.py` hides the exit status of the program."""
+    def check_entered(self, seconds: float) -> None:
+        """Raise if it ended before its work began: `confine.py` hides the exit status of the program."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return self.method == "namespaces" and self.process.wait(timeout=seconds) > 0
-        return False
-
-    def error_text(self) -> str:
-        self.errors.seek(0)
-        return " ".join(self.errors.read(300).decode(errors="replace").split()) or f"exit {self.process.returncode}"
+            if self.process.wait(timeout=seconds) > 0:
+                self.errors.seek(0)
+                text = " ".join(self.errors.read(300).decode(errors="replace").split())
+                raise UnmaskError(f"the sandbox could not be entered: {text or f'exit {self.process.returncode}'}")
 
 
 @contextlib.contextmanager
@@ -219,7 +211,7 @@ def _process(job: dict[str, Any], method: str, limits: Limits, keep: tuple[FileI
             start_new_session=True,
         )
         try:
-            yield Side(process, errors, method)
+            yield Side(process, errors)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -228,13 +220,12 @@ def _process(job: dict[str, Any], method: str, limits: Limits, keep: tuple[FileI
 
 def _confined(method: str, limits: Limits) -> dict[str, Any]:
     """Return how the process confines itself before anything else."""
-    processes = limits.processes + (_own_processes() if method == "rlimits" else 0)
-    bounds = {"memory": limits.memory, "cpu": limits.seconds, "processes": processes, "disk": limits.disk}
-    if method != "namespaces":
-        return {"enter": None, "weak": method == "rlimits", "limits": bounds}
-    outer = _unused_user() if os.getuid() == 0 else 0
-    enter = {"runtime": asdict(runtime()), "disk": limits.disk, "patience": limits.patience, "outer": outer}
-    return {"enter": enter, "limits": bounds}
+    if method == "rlimits":
+        limits = replace(limits, processes=limits.processes + _own_processes())
+    confined = {"method": method, "limits": asdict(limits)}
+    if method == "namespaces":
+        confined |= {"runtime": asdict(runtime()), "outer": _unused_user() if os.getuid() == 0 else 0}
+    return confined
 
 
 def _unused_user() -> int:
@@ -298,18 +289,14 @@ def runtime() -> Runtime:
         folders, mapped = json.loads(output.splitlines()[-1])
     except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
         raise UnmaskError(f"{interpreter()} does not report which libraries it loads") from None
-    data = [folder for folder in DATA if Path(folder).is_dir()]
-    folders = _outermost([*(os.path.realpath(folder) for folder in folders), *data])
+    every = dict.fromkeys([*map(os.path.realpath, folders), *filter(os.path.isdir, DATA)])
+    folders = [folder for folder in every if not _inside(folder, every)]
     libraries = [path for path in mapped if Path(path).is_file() and not _inside(path, folders)]
     hidden = [str(path) for folder in folders for path in Path(folder).glob("*-packages") if path.is_dir()]
     return Runtime([*folders, *dict.fromkeys([interpreter(), *libraries])], hidden, _links(libraries))
 
 
-def _outermost(folders: list[str]) -> list[str]:
-    return [folder for folder in dict.fromkeys(folders) if not _inside(folder, folders)]
-
-
-def _inside(path: str, folders: list[str]) -> bool:
+def _inside(path: str, folders: Iterable[str]) -> bool:
     return any(path.startswith(f"{folder}/") for folder in folders)
 
 
