@@ -77,9 +77,10 @@ TaskFields = Annotated[dict[str, Any], (__name__, "TaskOptions")]
 EngineFields = Annotated[dict[str, Any], (__name__, "EngineOptions")]
 
 TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "Decoder": str, "Path": Path}
-TYPES |= {"list[int]": list[int], "list[str]": list[str], "tuple[str, ...]": list[str]}
+TYPES |= {"list[int]": list[int], "list[str]": list[str], "tuple[str, ...]": list[str], "tuple[Check, ...]": list[str]}
 LETTERS = {"decoder": "-d", "length": "-l", "model": "-m", "out": "-o", "problems": "-n", "seed": "-s", "task": "-t"}
 METAVARS = {"decoder": "SPEC", "task": "SPEC", "model": "MODEL", "guidance": "SCALE", "cache": "KIND", "stop": "TEXT"}
+METAVARS |= {"check": "SPEC"}
 METAVARS |= {"memory": "GB", "data": "DIR", "compact": "DIR", "out": "PATH", "prompts": "FILE"}
 DEFAULT_METAVARS = {str: "NAME", list[str]: "NAME", Path: "FILE"}  # N for numbers
 

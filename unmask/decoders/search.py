@@ -8,14 +8,13 @@ predicting them again. The answer is the text of highest score.
 A problem ends when no plausible second choice is left, when a text is predicted again with certainty, or when its
 forward passes are spent. Nothing is drawn at random: the seed does not matter.
 
-With a check, a problem ends when a text passes, however plausible its second choices were, and no forward passes are
-spent on scores: what the check says orders the texts, log p along their paths those of which it says the same. Second
-choices inside the part of a text that is wrong come first.
+With a check, a problem ends when a text passes. Until then every choice may be tried, the likeliest five after the
+first at each slot, those inside the part of a text that is wrong a little earlier. No forward passes are spent on
+scores: what the check says orders the texts, and log p along their paths orders those of which it says the same.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import log
@@ -26,13 +25,14 @@ from torch import Tensor
 
 from unmask.core import Decoder, Frame, Rows, Schedule, decoder
 from unmask.core.rows import Verdicts, first_of_each
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Int, PerRow, Score
+from unmask.core.shapes import AtBool, Columns, Float, Int, PerRow, Score
 from unmask.decoders.adaptive import advance_by_row
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between
 from unmask.policies.draft import Draft, top
 from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
 
-WRONG = float(os.environ.get("WRONG", "2"))
+CHOICES = 5  # choices after the first that are tried at a slot where a check can tell the right one, instead of one
+WRONG = 1.0  # added to the log odds of choices inside the part of a text that is wrong
 HURRY = 1.25  # a step writes at least masks / passes_left ** HURRY: few at first, more when the budget runs out
 
 
@@ -67,16 +67,16 @@ class Hypotheses:
 
     rows: Rows
     problem: PerRow  # the problem that each row belongs to
-    second: AtTokens  # the second most likely token
-    odds: AtFloat  # log p of the second choice minus that of the first; -inf where it is not to be taken
-    prior: Score  # sum of the odds of the second choices that led to this row
+    others: Int[Tensor, "row at choice"]  # the most likely tokens after the first
+    odds: Float[Tensor, "row at choice"]  # their log p minus that of the first; -inf where it is not to be taken
+    prior: Score  # sum of the odds of the choices that led to this row
     verdicts: Verdicts  # what a check says of this row; of unchecked rows that they fail, and nothing about where
 
     @classmethod
     def blank(cls, rows: Rows, problem: PerRow, prior: Score) -> Hypotheses:
-        odds = rows.canvas.logp.new_full(rows.slots.shape, -torch.inf)
-        unchecked = replace(rows, judge=None).check()
-        return cls(rows, problem, torch.zeros_like(rows.slots), odds, prior, unchecked)
+        others = torch.zeros_like(rows.slots)[:, :, None].repeat(1, 1, CHOICES if rows.judge else 1)
+        odds = torch.full_like(others, -torch.inf, dtype=prior.dtype)
+        return cls(rows, problem, others, odds, prior, replace(rows, judge=None).check())
 
     @property
     def step(self) -> Int[Tensor, "row at"]:
@@ -93,22 +93,22 @@ class Hypotheses:
         return replace(self.rows.joined(more.rows).frame(max(self.last, more.last)), score=score)
 
     def joined(self, more: Hypotheses) -> Hypotheses:
-        names = ("problem", "second", "odds", "prior")
+        names = ("problem", "others", "odds", "prior")
         tensors = {name: torch.cat([getattr(self, name), getattr(more, name)]) for name in names}
         verdicts = Verdicts(*map(torch.cat, zip(self.verdicts, more.verdicts, strict=True)))
         return Hypotheses(self.rows.joined(more.rows), **tensors, verdicts=verdicts)
 
-    def deviate(self, text: PerRow, slot: PerRow) -> tuple[Hypotheses, Hypotheses]:
-        """Return the rows without these second choices, and new rows that begin with them."""
-        rows, odds = replace(self.rows.keep(text).leave(), scores=None), self.odds[text, slot]
+    def deviate(self, text: PerRow, slot: PerRow, choice: PerRow) -> tuple[Hypotheses, Hypotheses]:
+        """Return the rows without these choices, and new rows that begin with them."""
+        rows, odds = replace(self.rows.keep(text).leave(), scores=None), self.odds[text, slot, choice]
         column, step = rows.slots.gather(1, slot[:, None]), self.step[text]
         began = step.gather(1, slot[:, None])
         logp = rows.canvas.logp.gather(1, column) + odds[:, None]
         rows = rows.remask(torch.where(step >= began, rows.slots, column))
-        token = self.second[text, slot][:, None]
+        token = self.others[text, slot, choice][:, None]
         rows = rows.write(column, token, torch.ones_like(token, dtype=torch.bool), began[:, 0], logp)
         fresh = Hypotheses.blank(rows, self.problem[text], self.prior[text] + odds)
-        return replace(self, odds=self.odds.index_put((text, slot), odds.new_tensor(-torch.inf))), fresh
+        return replace(self, odds=self.odds.index_put((text, slot, choice), odds.new_tensor(-torch.inf))), fresh
 
 
 @decoder("search")
@@ -157,7 +157,7 @@ class BestFirstSearch(Decoder):
         return found.rows.best(self.width, found.rows.distinct()[1], found.verdicts.score)
 
     def _ended(
-        self, found: Hypotheses, chosen: Int[Tensor, "some two"], before: Int[Tensor, " before"]
+        self, found: Hypotheses, chosen: Int[Tensor, "some three"], before: Int[Tensor, " before"]
     ) -> tuple[Frame | None, Int[Tensor, " searched"]]:
         """Return the final rows of problems that were searched before and are not now, and the problems that are."""
         searched = found.problem[chosen[:, 0]].unique()
@@ -173,25 +173,25 @@ class BestFirstSearch(Decoder):
         Once the batch is late, each block is filled in one step.
         """
         size, allowed = texts.rows.plan(self._sizes(texts.rows.length)[1]).block, allowed.clone()
-        second, odds = texts.second.clone(), texts.odds.clone()
+        others, odds = texts.others.clone(), texts.odds.clone()
 
         def write(index: PerRow, rows: Rows, at: Columns, step: PerRow) -> Rows:
             budget.spend(texts.problem[index])
             beliefs = rows.ask(at)
-            token, logp = beliefs.top(2)
+            token, logp = beliefs.top(1 + others.shape[2])
             draft = Draft(rows, at, token[:, :, 0], logp[:, :, 0], beliefs, step)
             where = self._written(draft, torch.ones_like(index) if budget.late else allowed[index])
             row, place = where.nonzero().unbind(1)
             slot = index[row], torch.searchsorted(rows.slots, at)[row, place]
-            second[slot] = token[row, place, 1]
-            odds[slot] = (logp[row, place, 1] - logp[row, place, 0]).to(odds.dtype)
+            others[slot] = token[row, place, 1:]
+            odds[slot] = (logp[row, place, 1:] - logp[row, place, :1]).to(odds.dtype)
             return draft.write(where)
 
         start, _ = texts.rows.advance(size)  # all together: a deviation may have nothing to write
         for rows, _ in advance_by_row(start, texts.step.amax(1), size, write):
             allowed -= 1
             budget.end_step()
-            yield replace(texts, rows=rows, second=second.clone(), odds=odds.clone())
+            yield replace(texts, rows=rows, others=others.clone(), odds=odds.clone())
 
     def _written(self, draft: Draft, allowed: PerRow) -> AtBool:
         """Return what a step writes: what is sure, the surest, and enough for the blocks that follow to be reached."""
@@ -204,21 +204,21 @@ class BestFirstSearch(Decoder):
         count = torch.maximum((masked & (draft.logp.exp() >= self.sure)).sum(1), quota).clamp(min=1)
         return top(draft.logp, masked, count[:, None])
 
-    def _choose(self, found: Hypotheses, budget: Budget) -> Int[Tensor, "some two"]:
-        """Return the likeliest deviations of every problem, each a row and a slot, as far as its budget goes."""
-        value, cost = found.prior[:, None] + found.odds, self._cost(found)
+    def _choose(self, found: Hypotheses, budget: Budget) -> Int[Tensor, "some three"]:
+        """Return the likeliest deviations of every problem, each a row, a slot and a choice, within its budget."""
+        value, cost = found.prior[:, None, None] + found.odds, self._cost(found)
         left = budget.left[found.problem]
         likely = value > -torch.inf if found.rows.judge else value >= log(self.plausible)
-        row, slot = (likely & (cost <= left[:, None])).nonzero().unbind(1)
-        value = value + WRONG * found.verdicts.wrong
-        ranked = value[row, slot].sort(descending=True, stable=True).indices
+        row, slot, choice = (likely & (cost <= left[:, None])[:, :, None]).nonzero().unbind(1)
+        value = value + WRONG * found.verdicts.wrong[:, :, None]
+        ranked = value[row, slot, choice].sort(descending=True, stable=True).indices
         chosen = first_of_each(found.problem[row], ranked, self.width)  # ordered by problem, best first
-        row, slot = row[chosen], slot[chosen]
+        row, slot, choice = row[chosen], slot[chosen], choice[chosen]
         total, problem = cost[row, slot].cumsum(0), found.problem[row]
         start = torch.searchsorted(problem, problem)  # the first deviation of the same problem
         of_problem = total - total[start] + cost[row, slot][start]
         affordable = of_problem <= left[row]
-        return torch.stack([row[affordable], slot[affordable]], dim=1)
+        return torch.stack([row[affordable], slot[affordable], choice[affordable]], dim=1)
 
     def _cost(self, found: Hypotheses) -> Int[Tensor, "row at"]:
         """Estimate the forward passes of each deviation: the steps its text took from there on, and its score."""

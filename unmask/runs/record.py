@@ -64,11 +64,11 @@ class Measured:
 
     calls: int = 0  # calls of the network, shared by the batch
     seconds: float = 0.0  # this problem's share of its batch's decoding
-    check_seconds: float = 0.0  # seconds that its checks took, in processes that run at the same time
     memory: int = 0  # most bytes in use on the device while its batch ran; 0 where that is not known
     time: str = ""  # when it was decoded, by the wall clock, in UTC
     worker: str = ""  # the process that decoded it, as host:pid
     batch: int = 0  # problems decoded together
+    check_seconds: float = 0.0  # seconds that its checks took, in processes that run at the same time
 
 
 @dataclass(frozen=True)
