@@ -5,6 +5,7 @@ from unmask.experiments import (
     approximations,
     block_size,
     case_study,
+    checks,
     frontier,
     lengths,
     nfe_scaling,
@@ -20,8 +21,8 @@ from unmask.experiments.experiment import Experiment
 
 PAPER = (table_1.EXPERIMENT, lengths.FIGURE_1D, table_2.EXPERIMENT, pass_at_k.EXPERIMENT, nfe_scaling.EXPERIMENT)
 MORE = (wall_time.EXPERIMENT, temperature.EXPERIMENT, block_size.EXPERIMENT, lengths.TABLE_S3, case_study.EXPERIMENT)
-OURS = (frontier.EXPERIMENT, search_settings.EXPERIMENT, score_quality.EXPERIMENT, approximations.EXPERIMENT)
-EXPERIMENTS = {each.name: each for each in (temperature.FIRST, *PAPER, *MORE, *OURS)}
+OURS = (frontier.EXPERIMENT, checks.EXPERIMENT, search_settings.EXPERIMENT, score_quality.EXPERIMENT)
+EXPERIMENTS = {each.name: each for each in (temperature.FIRST, *PAPER, *MORE, *OURS, approximations.EXPERIMENT)}
 
 
 def find(name: str) -> Experiment:

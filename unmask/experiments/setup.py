@@ -217,6 +217,7 @@ class Part:
     samples: int = 1
     cache: str = "none"
     early_end: bool = False
+    check: str = ""  # check of finished texts; empty: none
 
     @classmethod
     def of(

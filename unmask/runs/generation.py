@@ -173,16 +173,12 @@ class Generation:
 
     def _judge(self, prompts: Sequence[EncodedPrompt]) -> BatchJudge | None:
         """Return what checks the texts of these prompts, if there is a check."""
-        decoding, text_of = self.decoding, texts.filled_text if self.infill else texts.answer_text
-        if not decoding.check:
+        if not self.decoding.check:
             return None
         starts = None if self.infill else [len(prompt.ids) for prompt in prompts]
-
-        def text(number: int, ids: Sequence[int]) -> str:
-            return text_of(self.model, prompts[number], ids, decoding.stop)
-
         messages = [prompt.messages for prompt in prompts]
-        return BatchJudge(self.model, decoding.check, self.task, messages, starts, text)
+        own = {"messages": messages, "starts": starts, "text_of": lambda number, ids: self.text(prompts[number], ids)}
+        return BatchJudge(self.model, self.decoding.check, self.task, **own)
 
     def outputs(
         self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None
@@ -267,13 +263,17 @@ class Generation:
             "dtype": str(self.model.denoiser.dtype).removeprefix("torch."),
         }
 
+    def text(self, prompt: EncodedPrompt, ids: Sequence[int]) -> str:
+        """Return the text of a finished row, cut at end-of-text and stop strings."""
+        text_of = texts.filled_text if self.infill else texts.answer_text
+        return text_of(self.model, prompt, ids, self.decoding.stop)
+
     def output(self, prompt: EncodedPrompt, decoded: Decoded, recorder: Recorder | None = None) -> Output:
         """Cut the texts of the final rows and choose one of them."""
-        text_of = texts.filled_text if self.infill else texts.answer_text
         pad = int(decoded.canvas.pad[0])
         verdicts = decoded.verdicts or [None] * len(decoded.score)
         rows = [
-            Hypothesis(text_of(self.model, prompt, ids, self.decoding.stop), score, tuple(ids), verdict)
+            Hypothesis(self.text(prompt, ids), score, tuple(ids), verdict)
             for ids, score, verdict in zip(
                 decoded.canvas.tokens[:, pad:].tolist(), decoded.score, verdicts, strict=True
             )

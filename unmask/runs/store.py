@@ -44,6 +44,11 @@ class Run:
         """The settings of the run."""
         return self.head["spec"]
 
+    @property
+    def check(self) -> str:
+        """The checks of the run; empty if it had none."""
+        return ", ".join(self.spec.get("check", ()))
+
 
 def read_run(folder: str | os.PathLike[str]) -> Run:
     """Read a finished run, or one that is still growing."""
