@@ -21,7 +21,7 @@ from unmask.cli.options import Json
 from unmask.errors import UnmaskError
 from unmask.version import __version__
 
-Kind = Literal["decoders", "likelihoods", "models", "tasks", "scorers", "experiments"]
+Kind = Literal["decoders", "likelihoods", "models", "tasks", "scorers", "checkers", "experiments"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COLUMN = 33  # column in which the meaning of a setting begins
 PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math-verify", "matplotlib", "ray")
@@ -64,10 +64,12 @@ def registered_entries(what: Kind) -> list[dict[str, Any]]:
     from unmask.policies.likelihood import likelihood
     from unmask.runs.scoring import scorer
     from unmask.tasks import task
+    from unmask.tasks.checkers import checker
 
     if what == "experiments":
         return [_plain(each.name, f"{each.question.strip()} ({each.source})") for each in EXPERIMENTS.values()]
     registries = {"decoders": decoder, "likelihoods": likelihood, "models": model, "tasks": task, "scorers": scorer}
+    registries |= {"checkers": checker}
     entries = [describe_entry(registries[what], name) for name in registries[what]]
     if what == "models":
         examples = {name: family.find(name).example for name in family}

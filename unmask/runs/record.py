@@ -90,10 +90,10 @@ class Record:
     right: bool | None = None  # null if nothing was graded
     score: float | None = None  # 1 or 0, or a share where the task counts parts
     likelihood: float | None = None  # the decoder's score of the chosen hypothesis; null if it is not finite
-    verdict: float | None = None  # what the check said of the text, from 0 to 1; null without a check
     cost: Counts = field(default_factory=Counts)
     error: str | None = None  # a sentence if the problem could not be decoded or graded
     measured: Measured = field(default_factory=Measured)
+    verdict: float | None = None  # what the check said of the text, from 0 to 1; null without a check
 
     @property
     def cell(self) -> Cell:
