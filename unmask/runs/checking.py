@@ -15,7 +15,7 @@ import os
 import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from multiprocessing.connection import Connection
@@ -145,7 +145,8 @@ def _function_pool(function: Callable[[str], Any]) -> Pool:
 
 def read_checks(given: Any) -> tuple[Check, ...]:
     """Read the value of an option `check`: one or several specs or functions. Refuse bad ones."""
-    checks = () if given is None else (given,) if isinstance(given, str) or callable(given) else tuple(given)
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    checks = () if given is None else tuple(given) if several else (given,)
     for check in checks:
         if isinstance(check, str) and check != VISIBLE:
             checker.make(check)
