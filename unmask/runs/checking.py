@@ -12,6 +12,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import sys
 import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -89,9 +90,9 @@ class Forked:
 
 def _answer(function: Callable[[str], Any], pipe: Connection) -> None:
     """Answer requests in a fork until the pipe is closed. What the function prints is discarded."""
-    with open(os.devnull, "r+") as nothing:
-        for number in range(3):
-            os.dup2(nothing.fileno(), number)
+    sys.stdin = sys.stdout = sys.stderr = nothing = open(os.devnull, "r+")  # noqa: SIM115  until the process ends
+    for number in range(3):
+        os.dup2(nothing.fileno(), number)
     limit_memory((proc_bytes("self/status", "VmSize") or 0) + MEMORY)
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -146,7 +147,7 @@ def _function_pool(function: Callable[[str], Any]) -> Pool:
 def read_checks(given: Any) -> tuple[Check, ...]:
     """Read the value of an option `check`: one or several specs or functions. Refuse bad ones."""
     several = isinstance(given, Iterable) and not isinstance(given, str)
-    checks = () if given is None else tuple(given) if several else (given,)
+    checks: tuple[Any, ...] = () if given is None else tuple(given) if several else (given,)
     for check in checks:
         if isinstance(check, str) and check != VISIBLE:
             checker.make(check)
