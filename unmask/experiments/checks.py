@@ -22,14 +22,14 @@ from unmask.runs.checking import VISIBLE
 
 LENGTH = 256  # for models without an answer length of their own
 SHARES = (0.1, 0.2, 0.4, 2.0)  # more budgets of the checked search, as shares of what the paper's search takes
-SAMPLES = "inner=adaptive(sure=0.98, temperature=1.6, block={block})"
+SAMPLES = "n={n}, inner=adaptive(sure=0.98, temperature=1.6, block={block})"
 PLAIN = {  # by name, the label and the spec of a method; all of them are run with and without the check
     "path": ("one adaptive path", "adaptive(sure=0.99, block={block})"),
     "repair": ("repair", "repair(inner=adaptive(sure=0.99, block={block}))"),
     "search": ("search", "search"),
     "ots": ("OTS, 4 beams", "ots(beams=4, temperature={temperature})"),
-    "best-of": ("best of 16", f"best-of(n=16, {SAMPLES})"),
-    "vote": ("vote of 16", f"vote(n=16, {SAMPLES})"),
+    "best-of": ("best of {n}", f"best-of({SAMPLES})"),
+    "vote": ("vote of {n}", f"vote({SAMPLES})"),
 }
 CHECKED = "-checked"
 
@@ -37,7 +37,7 @@ CHECKED = "-checked"
 def parts(setup: Setup) -> list[Part]:
     """Return parts with the check and without, and of each kind one for what draws, which has several seeds."""
     parts = []
-    for benchmark in setup.chosen(*BENCHMARKS):
+    for benchmark in setup.chosen_for_many(*BENCHMARKS):
         length = setup.at(benchmark, LENGTH)
         for checked, every in ((False, _methods(setup, length)), (True, _checked(setup, length))):
             kinds = grouped(every, lambda method: "drawn" if draws(method) else "fixed")
@@ -51,8 +51,9 @@ def parts(setup: Setup) -> list[Part]:
 
 
 def _methods(setup: Setup, length: int) -> list[Method]:
-    sizes = {"block": min(64, length), "temperature": setup.temperature}
-    return selected(setup, (Method(name, label, spec.format(**sizes)) for name, (label, spec) in PLAIN.items()))
+    sizes = {"block": min(64, length), "temperature": setup.temperature, "n": min(16, setup.samples)}
+    every = (Method(name, *(text.format(**sizes) for text in texts)) for name, texts in PLAIN.items())
+    return selected(setup, every)
 
 
 def _checked(setup: Setup, length: int) -> list[Method]:
@@ -118,10 +119,8 @@ def findings(results: Results) -> Findings:
     if results.measured:
         tables.append(_gap(results))
     plot = average_plot(results, "check", FORWARD_PASSES, _lines(results))
-    claims = [
-        above(results, f"{label[:1].upper()}{label[1:]} is better with the check", name + CHECKED, name)
-        for name, (label, _) in PLAIN.items()
-    ]
+    names = [name for name in PLAIN if name != "path"]  # one text leaves nothing to choose
+    claims = [above(results, f"The check helps {results.label(name)}", name + CHECKED, name) for name in names]
     return Findings(tables, claims, pictures={plot.name: partial(draw_frontier, plot)})
 
 
@@ -134,10 +133,10 @@ def _paired(results: Results) -> Table:
     }
     chances = corrected({f"{name} {benchmark}": each for (name, benchmark), each in pairs.items()})
     body = []
-    for name, (label, _) in PLAIN.items():
+    for name in PLAIN:
         cells = [(pairs[name, benchmark], chances.get(f"{name} {benchmark}")) for benchmark in results.benchmarks]
         shown = (MISSING if each is None or p is None else f"{points(each)}, {chance(p)}" for each, p in cells)
-        body.append((label, *shown))
+        body.append((results.label(name), *shown))
     note = (
         "Paired by problem, the difference ± its standard error; p corrected for all comparisons of the table (Holm)."
     )
