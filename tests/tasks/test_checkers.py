@@ -15,7 +15,7 @@ from unmask.child_process import ChildError, ChildProcess
 from unmask.errors import UnmaskError
 from unmask.registry import Registry
 from unmask.tasks import checker_child, task
-from unmask.tasks.checkers import Checker, Every, Length, Verdict, checker
+from unmask.tasks.checkers import Checker, Length, Verdict, check_all, checker
 from unmask.tasks.task import Problem
 from unmask.tasks.worked import statements
 
@@ -212,12 +212,14 @@ assert g() == "g"
         *(("", 0), ("no program", 0), ("def f(x): return", 0), ("import os\nos._exit(0)", 0)),
         ("class Same:\n    def __eq__(self, other): return True\ndef f(x): return Same()\ng = Same", 0),
         ("def near(a, b): return True\ndef f(x): return 1", 0),
-        ("def f(x):\n    raise AssertionError('x 0 y')\ndef g(): return 'g'", 0.25),
-        ("Here:\n```python\ndef f(x):\n    return 2 * x\n```", 0.5),
+        ("def f(x):\n    raise AssertionError('x 0 y')\ndef g(): return 'g'", 0),
+        ("Here:\n```python\ndef f(x):\n    return 2 * x\n```", 0),
+        ("def f(x): return x * x\ndef g(): return 'h'", 0),
+        ("def f(x): return x and x * x if x else 1\ndef g(): return 'g'", 0),
         ("def f(x): return x * x\ndef g(): return 'g'", 1),
     ],
 )
-def test_programs_are_scored_by_the_share_of_tests(sandbox: str, tmp_path: Path, text: str, score: float):
+def test_programs_pass_if_all_tests_do(sandbox: str, tmp_path: Path, text: str, score: float):
     path = tmp_path / "tests.py"
     path.write_text(TESTS)
     assert checker.make(f"python(tests='{path}')")(text).score == score
@@ -241,7 +243,7 @@ def command(folder: Path, body: str, seconds: float = 20) -> Checker:
 @pytest.mark.parametrize(
     "body",
     [
-        *("exit 2", "kill -9 $$", "yes", "yes >&2", "echo '{bad'", "echo '{\"score\": 2}'", "echo '{\"score\": null}'"),
+        *("exit 2", "kill -9 $$", "echo '{bad'", "echo '{\"score\": 2}'", "echo '{\"score\": null}'"),
         *("echo '{\"span\": [2, 99]}'", "echo '{\"score\": 1}'; exit 1"),
     ],
 )
@@ -271,11 +273,12 @@ def test_a_program_that_is_not_executable_is_refused(tmp_path: Path):
         checker.make(f"command(program='{path}')")
 
 
-def test_every_is_the_lowest_score_and_the_first_span():
-    every = Every((Length(least=1), Length(most=4), Length(most=2)))
-    assert every("abcdefgh") == Verdict(0.25, (4, 8), every("abcdefgh").note)
-    assert every("ab").passed
-    assert Every(())("").passed
+def test_several_checks_have_the_lowest_score_and_the_first_span():
+    checks = (Length(least=1), Length(most=4), Length(most=2))
+    found = check_all(checks, "abcdefgh")
+    assert (found.score, found.span) == (0.25, (4, 8))
+    assert check_all(checks, "ab").passed
+    assert check_all((), "").passed
 
 
 @pytest.mark.parametrize(
@@ -409,7 +412,7 @@ def test_the_asserts_of_a_question_are_run(sandbox: str):
     check = task.make("mbpp(allow-code=true)").visible([{"role": "user", "content": question}])
     assert check is not None
     assert check("```python\ndef f(x):\n    return x * x\n```").passed
-    assert check("```python\ndef f(x):\n    return 2 * x\n```").score == 0.5
+    assert check("```python\ndef f(x):\n    return 2 * x\n```").score == 0
     assert check("").score == 0
 
 
@@ -423,7 +426,7 @@ def test_the_examples_of_a_docstring_are_run(sandbox: str):
     assert check is not None
     assert check("```python\ndef f(x):\n    return x * x\n```").passed
     assert check("    return x * x").passed
-    assert check("    return 2 * x").score == 0.5
+    assert check("    return 2 * x").score == 0
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, "gsm8k", "math500", "countdown-d1", "sudoku-d1"])
@@ -466,5 +469,16 @@ def test_the_child_process_answers_as_the_checkers_do():
             child.ask({"checks": [], "task": "countdown", "messages": [], "text": ""})
         with pytest.raises(ChildError, match="did you mean"):
             child.ask({"checks": ["lenght"], "task": None, "messages": [], "text": ""})
+    finally:
+        child.stop()
+
+
+@pytest.mark.parametrize("body", ["yes", "yes >&2"])
+def test_a_program_that_writes_without_end_is_stopped(tmp_path: Path, body: str):
+    child = ChildProcess(Path(checker_child.__file__), memory=1 << 29, seconds=20)
+    spec = checker.spec(command(tmp_path, body, seconds=100))
+    try:
+        with pytest.raises(ChildError):
+            child.ask({"checks": [spec], "task": None, "messages": [], "text": ""})
     finally:
         child.stop()

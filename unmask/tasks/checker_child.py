@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).parents[2]))  # this package, where it is not
 
 from unmask.errors import UnmaskError
 from unmask.tasks import task
-from unmask.tasks.checkers import Checker, Every, checker
+from unmask.tasks.checkers import Check, Checker, check_all, checker
 
 
 @lru_cache(maxsize=64)
@@ -20,7 +20,7 @@ def made(spec: str) -> Checker:
 
 
 @lru_cache(maxsize=64)
-def visible(spec: str, messages: str) -> Checker | None:
+def visible(spec: str, messages: str) -> Check | None:
     """Return what a task checks about the outputs for these messages, which are written as JSON."""
     return task.make(spec).visible(json.loads(messages))
 
@@ -29,7 +29,7 @@ def answer(value: dict[str, Any]) -> dict[str, Any]:
     """Return the verdict on `text` of the checkers in `checks` and of what the task, if there is one, can check."""
     spec, messages = value["task"], json.dumps(value["messages"])
     own = visible(spec, messages) if spec else None
-    checkers = [*map(made, value["checks"]), *([own] if own else [])]
-    if not checkers:
+    checks = [*map(made, value["checks"]), *([own] if own else [])]
+    if not checks:
         raise UnmaskError(f"the question of task {spec!r} shows nothing to check" if spec else "there is no checker")
-    return asdict(Every(tuple(checkers))(value["text"]))
+    return asdict(check_all(checks, value["text"]))

@@ -4,40 +4,30 @@
 
 A checker never sees the gold answer of a problem. It is deterministic and works on text alone. Settings and files are
 checked when it is made; a text never raises, whatever it contains. A pattern of the user's can take long on a hostile
-text, so whoever checks texts of a model does it in a child process with bounded time (`checker_child.py`).
+text, so whoever checks texts of a model does it in a child process with bounded time and memory (`checker_child.py`).
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import contextlib
 import json
 import os
 import re
-import secrets
-import selectors
 import signal
 import subprocess
-import sys
-import tempfile
-import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import Any, Literal
 
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between
 from unmask.registry import Registry
 
-if TYPE_CHECKING:
-    from unmask.tasks.sandbox.run import Confinement
-
-LONGEST_OUTPUT = 1 << 16  # bytes that a program of the user's may write
+LONGEST = 1 << 16  # characters of a prompt in which examples are looked for
 LONGEST_NOTE = 300  # characters
-MEMORY = 4 << 30  # bytes of address space of a program of the user's
 _MOST_ERRORS = 100  # errors of a JSON text that are counted
 _EXAMPLE = re.compile(r"^[ \t]*>>>(.+)\n(?![ \t]*>>>)(.+)$", re.MULTILINE)
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
@@ -58,37 +48,28 @@ class Verdict:
 
     @classmethod
     def of(cls, value: Any, text: str) -> Verdict:
-        """Read what a user's function returned about a text."""
-        if isinstance(value, Verdict):
-            return cls(_score(value.score, value), _span(value.span, text), value.note)
-        if isinstance(value, tuple | list) and len(value) == 2:
-            return cls(_score(value[0], value), _span(value[1], text))
-        return cls(_score(value, value))
+        """Read what a user's function returned about a text: a bool, a score, a score with a span, or a verdict."""
+        pair = isinstance(value, tuple | list) and len(value) == 2
+        stated: Any = value if isinstance(value, Verdict) else cls(*value) if pair else cls(value)  # type: ignore[arg-type]
+        score, span = stated.score, stated.span
+        with contextlib.suppress(Exception):  # a scalar of numpy or torch
+            score = score.item()
+        if not isinstance(score, bool | int | float) or not 0 <= score <= 1:  # NaN is not
+            forms = "True, False, a score between 0 and 1, (score, (start, end)) or a Verdict"
+            raise UnmaskError(f"a check must return {forms}, got {repr(value)[:80]}")
+        return cls(float(score), None if span is None else _span(span, len(text)), stated.note)
 
 
-def _score(score: Any, value: Any) -> float:
-    with contextlib.suppress(Exception):  # a scalar of numpy or torch
-        score = score.item()
-    if not isinstance(score, bool | int | float) or not 0 <= score <= 1:  # NaN is not
-        what = repr(value)[:80]
-        raise UnmaskError(
-            f"a check must return True, False, a score between 0 and 1, (score, (start, end)) or a Verdict, got {what}"
-        )
-    return float(score)
-
-
-def _span(span: Any, text: str) -> Span | None:
-    if span is None:
-        return None
+def _span(span: Any, length: int) -> Span:
     with contextlib.suppress(TypeError, ValueError):
         start, end = span
-        if all(type(place) is int for place in (start, end)) and 0 <= start < end <= len(text):
+        if type(start) is type(end) is int and 0 <= start < end <= length:
             return start, end
-    what = repr(span)[:80]
-    raise UnmaskError(f"a span must be (start, end) with 0 <= start < end <= {len(text)}, got {what}")
+    raise UnmaskError(f"a span must be (start, end) with 0 <= start < end <= {length}, got {repr(span)[:80]}")
 
 
 PASS = Verdict(1.0)
+Check = Callable[[str], Verdict]  # says whether a text is right, and where it is wrong if that can be told
 
 
 @dataclass(frozen=True)
@@ -103,18 +84,12 @@ class Checker:
 checker: Registry[Checker] = Registry("checker")
 
 
-@dataclass(frozen=True)
-class Every(Checker):
-    """Several checkers: the lowest score, and the first span that one of them found."""
-
-    checkers: tuple[Checker, ...]
-
-    def __call__(self, text: str) -> Verdict:
-        verdicts = [check(text) for check in self.checkers]
-        failed = [verdict for verdict in verdicts if not verdict.passed]
-        score = min((verdict.score for verdict in failed), default=1.0)
-        span = next((verdict.span for verdict in failed if verdict.span), None)
-        return Verdict(score, span, "; ".join(verdict.note for verdict in failed if verdict.note)[:LONGEST_NOTE])
+def check_all(checks: Iterable[Check], text: str) -> Verdict:
+    """Return the lowest score that several checks give a text, and the first span that one of them found."""
+    failed = [verdict for verdict in (check(text) for check in checks) if not verdict.passed]
+    score = min((verdict.score for verdict in failed), default=1.0)
+    span = next((verdict.span for verdict in failed if verdict.span), None)
+    return Verdict(score, span, "; ".join(verdict.note for verdict in failed if verdict.note)[:LONGEST_NOTE])
 
 
 @checker("contains")
@@ -163,10 +138,8 @@ class Length(Checker):
     def __post_init__(self) -> None:
         if self.least is None and self.most is None:
             raise UnmaskError("length needs least=… or most=…")
-        if self.least is not None and self.least < 0:
-            raise UnmaskError(f"least must be at least 0, got {self.least}")
-        if self.most is not None and self.most < (self.least or 0):
-            raise UnmaskError(f"most must be at least {self.least or 0}, got {self.most}")
+        check_at_least(0, least=self.least)
+        check_at_least(self.least or 0, most=self.most)
 
     def __call__(self, text: str) -> Verdict:
         pattern = {"characters": r"(?s:.)", "words": r"\S+", "lines": r"(?m:^)(?!\Z)"}[self.unit]
@@ -188,50 +161,37 @@ class Json(Checker):
     schema: str | None = None  # file; references to other files and addresses are not followed
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_validator", None if self.schema is None else _validator(self.schema))
+        object.__setattr__(self, "_errors", _validator(self.schema) if self.schema else lambda _: [])
 
     def __call__(self, text: str) -> Verdict:
         fenced = _FENCED.fullmatch(text)
         start, end = fenced.span(1) if fenced else (0, len(text))
         start = _SPACE.match(text, start, end).end()  # type: ignore[union-attr]
         try:
-            value = json.loads(text[start:end], parse_constant=_refuse_constant)
+            errors = self.__dict__["_errors"](json.loads(text[start:end], parse_constant=_refuse_constant))
         except json.JSONDecodeError as error:
             place = start + error.pos
             return Verdict(0.0, (place, place + 1) if place < end else None, f"it is not JSON: {error.msg}")
         except (ValueError, RecursionError) as error:
             return Verdict(0.0, note=f"it is not JSON: {error}"[:LONGEST_NOTE])
-        return self._validate(value, text, start)
-
-    def _validate(self, value: Any, text: str, start: int) -> Verdict:
-        validator = self.__dict__["_validator"]
-        if validator is None:
-            return PASS
-        from referencing.exceptions import Unresolvable
-
-        try:
-            errors = list(islice(validator.iter_errors(value), _MOST_ERRORS))
-        except Unresolvable as error:
-            raise UnmaskError(f"the schema {self.schema} refers to {error.ref!r}, which is not in it") from None
-        except RecursionError:
-            return Verdict(0.0, note="it is nested too deeply")
         if not errors:
             return PASS
-        spans = [(_value_span(text, start, error.absolute_path), error) for error in errors]
-        span, first = min(spans, key=lambda pair: pair[0])
-        return Verdict(1 / (1 + len(errors)), span, first.message[:LONGEST_NOTE])
+        spans = [(_value_span(text, start, error.absolute_path), error.message) for error in errors]
+        span, note = min(spans, key=lambda pair: pair[0])
+        return Verdict(1 / (1 + len(errors)), span, note[:LONGEST_NOTE])
 
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-def _validator(path: str) -> Any:
-    """Return the validator of a schema; it has an empty registry, so no reference is ever fetched."""
+def _validator(path: str) -> Callable[[Any], list[Any]]:
+    """Return what lists the errors of a value under a schema. No reference is ever fetched: the registry is empty."""
     try:
         from jsonschema.exceptions import SchemaError
         from jsonschema.validators import Draft202012Validator, validator_for
         from referencing import Registry as References
+        from referencing.exceptions import Unresolvable
     except ImportError:
         raise UnmaskError("json(schema=…) needs jsonschema: pip install 'unmask[check]'") from None
     try:
@@ -242,16 +202,22 @@ def _validator(path: str) -> Any:
         raise UnmaskError(f"the schema {path} is not valid: {error.message[:LONGEST_NOTE]}") from None
     except (ValueError, RecursionError) as error:
         raise UnmaskError(f"the schema {path} is not JSON: {error}") from None
-    return kind(schema, registry=References())
+
+    def errors(value: Any) -> list[Any]:
+        try:
+            return list(islice(kind(schema, registry=References()).iter_errors(value), _MOST_ERRORS))
+        except Unresolvable as error:
+            raise UnmaskError(f"the schema {path} refers to {error.ref!r}, which is not in it") from None
+
+    return errors
 
 
 def _read_file(path: str, what: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UnmaskError(f"the {what} {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UnmaskError(f"the {what} {path} is not UTF-8 text") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UnmaskError(f"the {what} {path} cannot be read: {why}") from None
 
 
 def _value_span(text: str, start: int, path: Sequence[str | int]) -> Span:
@@ -276,7 +242,7 @@ def _value_span(text: str, start: int, path: Sequence[str | int]) -> Span:
 class Python(Checker):
     """The program in the text passes the tests of a file: its asserts and its functions `test…` without arguments.
 
-    Programs run in the sandbox. The score is the share of the tests that pass, or 0 if they do not come to an end.
+    Programs run in the sandbox, out of reach of the tests.
     """
 
     tests: str  # file
@@ -285,113 +251,25 @@ class Python(Checker):
     def __post_init__(self) -> None:
         check_at_least(1, seconds=self.seconds)
         try:
-            tree = ast.parse(_read_file(self.tests, "test file"))
+            body = ast.parse(_read_file(self.tests, "test file")).body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise UnmaskError(f"the test file {self.tests} is not Python: {error}") from None
-        object.__setattr__(self, "_suite", Suite.of(tree))
-        if not self.__dict__["_suite"].count:
+        functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
+        calls = [f"{node.name}()" for node in functions if not any(ast.iter_child_nodes(node.args))]
+        if not calls and not any(isinstance(node, ast.Assert) for node in body):
             raise UnmaskError(f"the test file {self.tests} has neither an assert nor a function test…")
+        object.__setattr__(self, "_tests", (*map(ast.unparse, body), *calls))
 
     def __call__(self, text: str) -> Verdict:
-        from unmask.tasks.published.programs import read
+        from unmask.tasks.published.programs import read, run_tests
 
-        return run_suite(read(text) or "", self.__dict__["_suite"], self.seconds)
-
-
-_TRY = """
-try:
-    pass
-except BaseException as _error:
-    if not isinstance(_error, Exception) and type(_error).__name__ != "ForeignError":
-        raise
-    _failed.append(_test)
-"""
-
-
-@dataclass(frozen=True)
-class Suite:
-    """Tests that are counted: the judge of the sandbox runs them all and states which failed."""
-
-    source: str  # tests, each inside a `try`
-    count: int
-    names: tuple[str, ...]  # names that the tests expect of the program
-    imports: str = ""  # modules of the standard library that the tests use without importing them
-
-    @classmethod
-    def of(cls, tree: ast.Module) -> Suite:
-        body: list[ast.stmt] = []
-        calls: list[ast.stmt] = []
-        count = 0
-        for node in tree.body:
-            name = node.name if isinstance(node, ast.FunctionDef) and not any(ast.iter_child_nodes(node.args)) else ""
-            if isinstance(node, ast.Assert) or name.startswith("test"):
-                count += 1
-                test = node if isinstance(node, ast.Assert) else ast.parse(f"{name}()").body[0]
-                label = ast.parse(f"_test = {ast.unparse(node).partition(chr(10))[0][:100]!r}").body
-                (body if test is node else calls).extend([*label, _guarded(test)])
-            if not isinstance(node, ast.Assert):
-                body.append(node)
-        names = _unbound(tree)
-        owners = {node.value.id for node in ast.walk(tree) if isinstance(node, ast.Attribute) and _is_name(node.value)}
-        modules = sorted(names & owners & sys.stdlib_module_names)
-        source = ast.unparse(ast.Module([*body, *calls], []))
-        return cls(source, count, tuple(sorted(names - {*modules})), "\n".join(f"import {name}" for name in modules))
-
-
-def _guarded(test: ast.stmt) -> ast.stmt:
-    guarded = ast.parse(_TRY).body[0]
-    assert isinstance(guarded, ast.Try)
-    guarded.body = [test]
-    return guarded
-
-
-def _is_name(node: ast.expr) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name)
-
-
-def _unbound(tree: ast.Module) -> set[str]:
-    """Return the names that tests use and do not define."""
-    used: set[str] = set()
-    bound = {*dir(builtins), "_failed"}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bound.add(node.name)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
-    return used - bound
-
-
-def run_suite(
-    program: str, suite: Suite, seconds: int = 10, before: str = "", confinement: Confinement = "namespaces"
-) -> Verdict:
-    """Return the share of the tests that a program passes in the sandbox, with code that runs before it."""
-    from unmask.tasks.sandbox.run import Limits, ProgramTest, run
-
-    if not program.strip():
-        return Verdict(0.0, note="there is no program")
-    mark = secrets.token_hex(16)  # the program cannot know it, so it cannot state a result
-    report = f"assert not _failed, f'{mark} {{len(_failed)}} {{_failed[0]}}'"
-    tests = ("_failed = []", suite.source, report)
-    test = ProgramTest(program, tests, suite.names, f"{before}\n{suite.imports}", before)
-    limits = Limits(seconds=seconds, patience=max(12 * seconds, 30))
-    result = run(test, confinement, limits)
-    if result.right:
-        return PASS
-    stated = re.search(rf"{mark} ([0-9]+) (.*)", result.note)
-    if stated is None:
-        return Verdict(0.0, note=result.note[:LONGEST_NOTE])
-    failed = int(stated[1])
-    return Verdict((suite.count - failed) / suite.count, note=f"{failed} of {suite.count} tests fail: {stated[2]}")
+        return run_tests(read(text) or "", self.__dict__["_tests"], seconds=self.seconds)
 
 
 def examples(text: str) -> list[tuple[ast.Call, Any]]:
     """Return the calls that a docstring shows (`>>> f(2)`), each with its result, if that is a literal on one line."""
     found: list[tuple[ast.Call, Any]] = []
-    for match in _EXAMPLE.finditer(text[:LONGEST_OUTPUT]):
+    for match in _EXAMPLE.finditer(text[:LONGEST]):
         with contextlib.suppress(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
             call, result = ast.parse(match[1].strip(), mode="eval").body, ast.literal_eval(match[2].strip())
             if isinstance(call, ast.Call):
@@ -413,80 +291,34 @@ class Command(Checker):
     def __post_init__(self) -> None:
         check_above(0, seconds=self.seconds)
         check_between(0, 3600, seconds=self.seconds)
-        path = Path(self.program).resolve()
-        if not path.is_file():
+        if not Path(self.program).is_file():
             raise UnmaskError(f"the checker program {self.program} does not exist")
-        if not os.access(path, os.X_OK):
+        if not os.access(self.program, os.X_OK):
             raise UnmaskError(f"the checker program {self.program} is not executable: chmod +x {self.program}")
-        object.__setattr__(self, "_path", str(path))
 
     def __call__(self, text: str) -> Verdict:
-        code, output, errors = self._run(text)
-        if code not in (0, 1):
-            reason = " ".join(errors.split())[:LONGEST_NOTE]
-            raise UnmaskError(f"the checker program {self.program} exited with {code}{': ' * bool(reason)}{reason}")
-        lines = [line for line in output.splitlines() if line.strip()]
         try:
-            stated = json.loads(lines[-1]) if lines and lines[-1].lstrip().startswith("{") else {}
-            known = {"score": 1.0 - code, "span": None, "note": ""} | stated
-        except (ValueError, RecursionError):
-            raise UnmaskError(f"the checker program {self.program} wrote {lines[-1][:80]!r}, not JSON") from None
-        if code == 1 and known["score"] == 1:
-            raise UnmaskError(f"the checker program {self.program} exited with 1 but stated a score of 1")
+            code, output = self._run(text.encode("utf-8", "replace"))
+            lines = [line for line in output.splitlines() if line.lstrip().startswith("{")]
+            known = {"score": 1.0 - code, "span": None, "note": ""}
+            if code in (0, 1) and lines:
+                known |= json.loads(lines[-1])
+        except (OSError, ValueError, RecursionError, subprocess.TimeoutExpired) as error:
+            raise UnmaskError(f"the checker program {self.program} failed: {error}") from None
+        if code not in (0, 1) or (code == 1 and known["score"] == 1):
+            wrote = " ".join(output.split())[-LONGEST_NOTE:]
+            raise UnmaskError(f"the checker program {self.program} exited with {code} and wrote {wrote!r}")
         return Verdict.of(Verdict(known["score"], known["span"], str(known["note"])[:LONGEST_NOTE]), text)
 
-    def _run(self, text: str) -> tuple[int, str, str]:
-        """Return the exit code and the two outputs; end the program and its children if it exceeds a limit."""
-        with tempfile.TemporaryFile() as given:
-            given.write(text.encode("utf-8", "replace"))
-            given.seek(0)
+    def _run(self, text: bytes) -> tuple[int, str]:
+        """Return the exit code and what the program wrote. Its children end with it."""
+        path, pipe = Path(self.program).resolve(), subprocess.PIPE
+        with subprocess.Popen(
+            path, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True
+        ) as process:
             try:
-                process = subprocess.Popen(
-                    [self.__dict__["_path"]],
-                    stdin=given,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise UnmaskError(f"the checker program {self.program} cannot be run: {error.strerror}") from None
-        with process:
-            try:
-                _limit_memory(process.pid)
-                deadline = time.monotonic() + self.seconds
-                output, errors = self._read(process, deadline)
-                return process.wait(max(deadline - time.monotonic(), 0)), output, errors
-            except subprocess.TimeoutExpired:
-                raise UnmaskError(f"the checker program {self.program} took over {self.seconds} seconds") from None
+                output, _ = process.communicate(text, self.seconds)
+                return process.returncode, output.decode("utf-8", "replace")
             finally:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
-
-    def _read(self, process: subprocess.Popen[bytes], deadline: float) -> tuple[str, str]:
-        streams: list[IO[bytes]] = [process.stdout, process.stderr]  # type: ignore[list-item]
-        parts = dict.fromkeys(streams, b"")
-        with selectors.DefaultSelector() as waiting:
-            for stream in streams:
-                waiting.register(stream, selectors.EVENT_READ)
-            while waiting.get_map():
-                ready = waiting.select(max(deadline - time.monotonic(), 0))
-                if not ready:
-                    raise subprocess.TimeoutExpired(self.program, self.seconds)
-                for key, _ in ready:
-                    stream: Any = key.fileobj
-                    part = os.read(key.fd, LONGEST_OUTPUT)
-                    parts[stream] += part
-                    if not part:
-                        waiting.unregister(stream)
-                    if len(parts[stream]) > LONGEST_OUTPUT:
-                        most = f"more than {LONGEST_OUTPUT} bytes"
-                        raise UnmaskError(f"the checker program {self.program} wrote {most}")
-        output, errors = (parts[stream].decode("utf-8", "replace") for stream in streams)
-        return output, errors
-
-
-def _limit_memory(pid: int) -> None:
-    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):  # only Linux limits other processes
-        import resource
-
-        resource.prlimit(pid, resource.RLIMIT_AS, (MEMORY, MEMORY))

@@ -11,7 +11,7 @@ from unmask.errors import UnmaskError
 from unmask.registry import Registry
 
 if TYPE_CHECKING:
-    from unmask.tasks.checkers import Checker
+    from unmask.tasks.checkers import Check
 
 Metric = Literal["ours", "d1"]
 Split = Literal["train", "validation", "test"]
@@ -63,7 +63,7 @@ class Task(Protocol):
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         """Grade an output."""
 
-    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker | None:
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
         """Return what an output can be checked for by its question alone, if there is anything.
 
         The messages are those that the model is shown, so the gold answer cannot influence a verdict.

@@ -23,7 +23,7 @@ import ast
 import contextlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -31,7 +31,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from unmask.child_process import ChildError, ChildNotStartedError, ChildProcess, ChildStoppedError
-from unmask.tasks.checkers import PASS, Checker, Verdict, examples
+from unmask.tasks.checkers import Check, Verdict, examples
 from unmask.tasks.generated import restricted_python
 from unmask.tasks.generated.base import Generated, Sketch, between, choose
 from unmask.tasks.generated.programs import FINDS, KINDS, LETTERS
@@ -103,34 +103,24 @@ class MiniCode(Generated):
             return str(error)
         return "" if same else "a hidden call returns a different value"
 
-    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker | None:
-        shown: list[tuple[str, str]] = []
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
+        """Return the check that the program returns what the examples of the question show."""
+        shown: list[tuple[str, str]] = []  # arguments as a list in JSON, and the `repr` of the result
         for call, result in examples(question_in(messages)):
             with contextlib.suppress(ValueError, TypeError, RecursionError):
                 if isinstance(call.func, ast.Name) and call.func.id == _NAME and not call.keywords:
                     shown.append((json.dumps([ast.literal_eval(each) for each in call.args]), repr(result)))
-        return ExamplesCheck(tuple(shown), self.read) if shown else None
 
+        def check(text: str) -> Verdict:
+            try:
+                returned = results(self.read(text) or "", [json.loads(arguments) for arguments, _ in shown])
+            except ProgramError as error:
+                return Verdict(0.0, note=str(error))
+            wrong = [arguments for result, (arguments, right) in zip(returned, shown, strict=True) if result != right]
+            note = f"{_NAME} returns a different value for {wrong[0]}" if wrong else ""
+            return Verdict(1 - len(wrong) / len(shown), note=note)
 
-@dataclass(frozen=True)
-class ExamplesCheck(Checker):
-    """The program returns what the examples of the question show."""
-
-    shown: tuple[tuple[str, str], ...]  # arguments as a list in JSON, and the `repr` of the result
-    program: Callable[[str], str | None]  # reads the program of an output
-
-    def __call__(self, text: str) -> Verdict:
-        program = self.program(text)
-        if program is None:
-            return Verdict(0.0, note="there is no function")
-        try:
-            returned = results(program, [json.loads(arguments) for arguments, _ in self.shown])
-        except ProgramError as error:
-            return Verdict(0.0, note=str(error))
-        right = [result == shown for result, (_, shown) in zip(returned, self.shown, strict=True)]
-        if all(right):
-            return PASS
-        return Verdict(sum(right) / len(right), note=f"f{self.shown[right.index(False)][0]} returns a different value")
+        return check if shown else None
 
 
 def ask(takes: str, text: str, examples: Sequence[tuple[Sequence[Any], Any]]) -> str:

@@ -25,10 +25,10 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar
 
-from unmask.tasks.checkers import PASS, Checker, Verdict
+from unmask.tasks.checkers import PASS, Check, Verdict
 from unmask.tasks.generated.base import Generated, Sketch, between, choose, tagged
 from unmask.tasks.task import Problem, question_in, task
-from unmask.tasks.worked import Statement, first_wrong, number, place_of, statements
+from unmask.tasks.worked import first_wrong, number, place_of, statements
 
 FRACTIONS = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth"}
 _NUMBER = re.compile(r"\$?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,12})")
@@ -84,8 +84,8 @@ class MiniGsm(Generated):
     def fault(self, problem: Problem, answer: str) -> str:
         return "" if answer == str(problem.data["result"]) else "a different number"
 
-    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker:
-        return StoryCheck(question_in(messages), self.read)
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check:
+        return story_check(question_in(messages), self.read)
 
 
 def write_story(rng: Random, scene: Scene, level: int, backward: bool) -> Story | None:
@@ -178,48 +178,37 @@ def _split(rng: Random, kind: str, v: int) -> Turn | None:
     return {"k": k}, [f"{v}/{k}={q}", f"{v}-{q}={v - q}"], v - q
 
 
-@dataclass(frozen=True)
-class StoryCheck(Checker):
-    """Every line holds, uses only numbers of the question and of earlier lines, and leads to the answer.
+def story_check(question: str, read: Callable[[str], str | None]) -> Check:
+    """Return the check that lines hold, use only numbers of the question and of earlier lines, and lead to the answer.
 
     Each number of the question is used. If the question asks how a story began, the lines start from the answer and
     end with a number that the story states.
     """
+    given = [Fraction(word) for word in re.findall(r"[0-9]{1,15}", question)]
+    given += [Fraction(k) for k, word in FRACTIONS.items() for _ in range(question.count(f" {word} of "))]
+    backward = question.rstrip().endswith("at first?")
 
-    question: str
-    answer: Callable[[str], str | None]  # reads the answer of an output
-
-    def __call__(self, text: str) -> Verdict:
-        found = list(statements(text))
-        wrong = first_wrong(text, found)
-        if wrong:
+    def check(text: str) -> Verdict:
+        found, answer = list(statements(text)), read(text) or ""
+        value = number(answer)
+        if wrong := first_wrong(text, found):
             return wrong
-        answer = self.answer(text)
-        value = number(answer or "")
-        if answer is None or value is None or not found:
+        if value is None or not found:
             return Verdict(0.0, note="there is no number as an answer" if found else "there is no line of arithmetic")
-        given = [Fraction(word) for word in re.findall(r"[0-9]{1,15}", self.question)]
-        given += [Fraction(k) for k, word in FRACTIONS.items() for _ in range(self.question.count(f" {word} of "))]
-        return self._verdict(text, found, answer, value, Counter(given))
-
-    def _verdict(
-        self, text: str, found: list[Statement], answer: str, value: Fraction, given: Counter[Fraction]
-    ) -> Verdict:
-        end = found[-1].result
-        known = set(given)
-        if self.question.rstrip().endswith("at first?"):
-            if end is None or end not in known:
-                return Verdict(0.5, found[-1].span, "the last line does not yield how the story ended")
-            given = given - Counter([end]) + Counter([value])
-            known = set(given)
-        elif end != value:
-            return Verdict(0.5, place_of(text, answer), "the answer is not what the last line yields")
+        end, unused = found[-1].result, Counter(given)
+        if backward and end is not None and end in unused:
+            unused = unused - Counter([end]) + Counter([value])
+        elif backward or end != value:
+            span = found[-1].span if backward else place_of(text, answer)
+            return Verdict(0.5, span, f"the last line does not yield {'how the story ended' if backward else answer}")
+        known = set(unused)
         for line in found:
-            for operand in line.sides[0].numbers:
-                if operand not in known:
-                    return Verdict(0.5, line.span, f"{operand} is neither given nor computed before")
-            given -= Counter(line.sides[0].numbers)
+            operands = line.sides[0].numbers
+            if not known.issuperset(operands):
+                return Verdict(0.5, line.span, "a number of it is neither given nor computed before")
+            unused -= Counter(operands)
             known.add(line.sides[-1].value)
-        if not given:
-            return PASS
-        return Verdict(0.5, place_of(text, answer) if value in given else None, "a number of the question is not used")
+        span = place_of(text, answer) if value in unused else None
+        return Verdict(0.5, span, "a number of the question is not used") if unused else PASS
+
+    return check

@@ -21,7 +21,7 @@ from functools import cache
 from random import Random
 from typing import ClassVar
 
-from unmask.tasks.checkers import PASS, Checker, Verdict
+from unmask.tasks.checkers import PASS, Check, Verdict
 from unmask.tasks.generated.base import Generated, Sketch, choose, tagged
 from unmask.tasks.task import Grade, Metric, Problem, question_in, task
 
@@ -71,7 +71,7 @@ class Sudoku(Generated):
     def fault(self, problem: Problem, answer: str) -> str:
         return "" if answer in solutions(problem.data["puzzle"]) else "the grid breaks the rules"
 
-    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker | None:
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
         return grid_check(question_in(messages), self.read)
 
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
@@ -83,34 +83,29 @@ class Sudoku(Generated):
         return replace(grade, score=max(share(puzzle, grid, grade.answer) for grid in solutions(puzzle)))
 
 
-@dataclass(frozen=True)
-class GridCheck(Checker):
-    """The grid keeps the given digits, and no row, column or box has a digit twice; the score counts the cells."""
+def grid_check(question: str, read: Callable[[str], str | None]) -> Check | None:
+    """Return the check that a grid keeps the digits which the question states as `ask` does, and the rules.
 
-    puzzle: str
-    answer: Callable[[str], str | None]  # reads sixteen digits
+    The score counts the cells; of two that are equal, a given one is right.
+    """
+    stated = re.findall(r"Sudoku puzzle: ([0-4]{16})(?![0-9])", question)
+    if not stated:
+        return None
 
-    def __call__(self, text: str) -> Verdict:
-        grid = self.answer(text)
+    def fits(grid: str, cell: int) -> bool:
+        given, digit = stated[-1][cell], grid[cell]
+        return digit == given if given != "0" else digit in "1234" and all(digit != grid[peer] for peer in PEERS[cell])
+
+    def check(text: str) -> Verdict:
+        grid = read(text)
         if grid is None:
             return Verdict(0.0, note="there is no grid")
-        wrong = [cell for cell in range(16) if not self._fits(grid, cell)]
+        wrong = [cell for cell in range(16) if not fits(grid, cell)]
         if not wrong:
             return PASS
         return Verdict(1 - len(wrong) / 16, _cell_span(text, grid, wrong[0]), f"cell {wrong[0] + 1} breaks the rules")
 
-    def _fits(self, grid: str, cell: int) -> bool:
-        """Return whether a cell is right; of two that are equal, a given one is."""
-        given, digit = self.puzzle[cell], grid[cell]
-        if given != "0":
-            return digit == given
-        return digit in "1234" and all(digit != grid[peer] for peer in PEERS[cell])
-
-
-def grid_check(question: str, answer: Callable[[str], str | None]) -> GridCheck | None:
-    """Return the check of a question that states a puzzle as `ask` does."""
-    stated = re.findall(r"Sudoku puzzle: ([0-4]{16})(?![0-9])", question)
-    return GridCheck(stated[-1], answer) if stated else None
+    return check
 
 
 def _cell_span(text: str, grid: str, cell: int) -> tuple[int, int] | None:

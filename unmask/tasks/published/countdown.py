@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise, permutations, product
 from typing import Any, ClassVar, Literal
 
-from unmask.tasks.checkers import Checker
+from unmask.tasks.checkers import Check
 from unmask.tasks.data import Dataset
 from unmask.tasks.generated.countdown import Countdown, ask, expression_check, fault, tidy
 from unmask.tasks.published.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
@@ -73,7 +73,7 @@ class CountdownD1(Benchmark):
         note = check(answer or "", problem.data["numbers"], problem.data["target"])
         return grade_of(not note, answer, note)
 
-    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker | None:
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
         return expression_check(question_in(messages), self.answer)
 
 

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unmask.tasks.checkers import Checker, Suite, examples
+from unmask.tasks.checkers import Check, Verdict, examples
 from unmask.tasks.data import Dataset
 from unmask.tasks.published import programs
 from unmask.tasks.published.benchmark import Wording
-from unmask.tasks.published.programs import ProgramTask, SuiteCheck, completed
+from unmask.tasks.published.programs import ProgramTask, completed, run_tests
 from unmask.tasks.sandbox.run import ProgramTest
 from unmask.tasks.task import Problem, question_in, task
 
@@ -63,7 +63,7 @@ class HumanEval(ProgramTask):
             before=before,
         )
 
-    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker | None:
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
         """Return the check of the examples in the docstring."""
         self.ready()
         question = question_in(messages)
@@ -72,8 +72,13 @@ class HumanEval(ProgramTask):
         tests = [_assert(call, result) for call, result in examples(prompt)]
         if not defined or not tests:
             return None
-        suite = Suite.of(ast.parse("\n".join(tests)))
-        return SuiteCheck(suite, defined[-1], f"{prompt}\n", self.sandbox)
+        entry = defined[-1]
+        before = prompt[: prompt.rfind(f"def {entry}(")]
+
+        def check(text: str) -> Verdict:
+            return run_tests(completed(f"{prompt}\n", entry, text), tests, before, sandbox=self.sandbox)
+
+        return check
 
 
 def _assert(call: ast.Call, result: object) -> str:

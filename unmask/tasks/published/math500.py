@@ -22,11 +22,11 @@ from typing import ClassVar
 
 from unmask.child_process import ChildError, ChildNotStartedError, ChildProcess
 from unmask.errors import UnmaskError
-from unmask.tasks.checkers import Checker
+from unmask.tasks.checkers import Check
 from unmask.tasks.data import Dataset
 from unmask.tasks.published.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
-from unmask.tasks.worked import Worked
+from unmask.tasks.worked import worked_check
 
 LONGEST = 400  # characters of an answer that is compared by meaning
 _REMOVED = re.compile(r"\n|\\!|\\left|\\right|\^\{\\circ\}|\^\\circ|\\\$|\\?%")
@@ -76,9 +76,9 @@ class Math500(Benchmark):
             same = same_meaning(wanted, answer)
         return grade_of(same, answer)
 
-    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker:
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check:
         del messages  # only the worked lines can be checked
-        return Worked(_marked, concludes=False)
+        return worked_check(_marked, concludes=False)
 
 
 def _alike(gold: str, answer: str) -> bool:

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from unmask.tasks.checkers import Checker, Suite
+from unmask.tasks.checkers import Check, Verdict
 from unmask.tasks.data import Dataset
 from unmask.tasks.published.benchmark import Wording
-from unmask.tasks.published.programs import ProgramTask, SuiteCheck, defined_names, import_lines, parse, read
+from unmask.tasks.published.programs import ProgramTask, defined_names, import_lines, names_in, parse, read, run_tests
 from unmask.tasks.sandbox.run import ProgramTest
 from unmask.tasks.task import Problem, question_in, task
 
@@ -63,17 +63,21 @@ class MBPP(ProgramTask):
             setup=data["setup"],
         )
 
-    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker | None:
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
         """Return the check of the asserts that the question shows."""
         self.ready()
         lines = [line.strip() for line in question_in(messages).splitlines() if line.strip().startswith("assert ")]
         tests = [line for line in lines if parse(line)]
-        tree = parse("\n".join(tests))
-        if not tests or tree is None:
+        if not tests:
             return None
-        suite = Suite.of(tree)
-        names = [node.id for node in ast.walk(tree.body[0]) if isinstance(node, ast.Name) and node.id in suite.names]
-        return SuiteCheck(suite, names[0] if names else "", sandbox=self.sandbox)
+        expected, _ = names_in(tests[0])
+        words = [node.id for node in ast.walk(ast.parse(tests[0])) if isinstance(node, ast.Name)]
+        entry = next((word for word in words if word in expected), None)
+
+        def check(text: str) -> Verdict:
+            return run_tests(read(text, entry) or "", tests, sandbox=self.sandbox)
+
+        return check
 
 
 def _problem(row: dict[str, Any]) -> Problem:

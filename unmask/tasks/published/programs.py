@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -17,9 +18,9 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from unmask.errors import UnmaskError
-from unmask.tasks.checkers import Checker, Suite, Verdict, run_suite
+from unmask.tasks.checkers import PASS, Verdict
 from unmask.tasks.published.benchmark import Benchmark, grade_of
-from unmask.tasks.sandbox.run import Confinement, ProgramTest, run, sandbox_method
+from unmask.tasks.sandbox.run import Confinement, Limits, ProgramTest, run, sandbox_method
 from unmask.tasks.task import Grade, Metric, Problem
 
 LONGEST = 20_000  # characters of an output in which a program is looked for
@@ -99,21 +100,24 @@ def completed(prompt: str, entry: str, text: str) -> str:
     return code if len(whole.strip()) <= len(prompt.strip()) else whole
 
 
-@dataclass(frozen=True)
-class SuiteCheck(Checker):
-    """The program of the text passes the tests that its question shows."""
+def run_tests(
+    program: str, tests: Sequence[str], before: str = "", seconds: int = 10, sandbox: Confinement = "namespaces"
+) -> Verdict:
+    """Return whether a program passes all tests in the sandbox; `before` is run first, there and in the program."""
+    if not program.strip():
+        return Verdict(0.0, note="there is no program")
+    names, modules = names_in("\n".join(tests))
+    prelude = "\n".join([before, *(f"import {name}" for name in sorted(modules))])
+    test = ProgramTest(program, tuple(tests), tuple(sorted(names)), prelude, before)
+    result = run(test, sandbox, Limits(seconds, patience=max(12 * seconds, 30)))
+    return PASS if result.right else Verdict(0.0, note=result.note)
 
-    suite: Suite
-    entry: str  # name of the function that is asked for
-    prompt: str = ""  # beginning of the program, if it is to be completed
-    sandbox: Confinement = "namespaces"
 
-    def __call__(self, text: str) -> Verdict:
-        if not self.prompt:
-            return run_suite(read(text, self.entry) or "", self.suite, confinement=self.sandbox)
-        before = self.prompt[: self.prompt.rfind(f"def {self.entry}(")]
-        program = completed(self.prompt, self.entry, text)
-        return run_suite(program, self.suite, before=before, confinement=self.sandbox)
+def names_in(tests: str) -> tuple[set[str], set[str]]:
+    """Return the names that tests expect of a program, and the standard modules that they use without an import."""
+    names = _lacking(parse(tests))
+    modules = {name for name in names & sys.stdlib_module_names if re.search(rf"\b{name}\.", tests)}
+    return names - modules, modules
 
 
 def parse(text: str) -> ast.Module | None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from unmask.tasks.checkers import Checker
+from unmask.tasks.checkers import Check
 from unmask.tasks.data import Dataset
 from unmask.tasks.generated.sudoku import ask, grid_check, share, solutions
 from unmask.tasks.published.benchmark import Benchmark, Wording, clip
@@ -68,7 +68,7 @@ class SudokuD1(Benchmark):
         right = score == 1 if metric == "d1" else answer in golds
         return Grade(right, score, answer, "" if right else "the grid breaks the rules or lacks a given digit")
 
-    def visible(self, messages: Sequence[Mapping[str, str]]) -> Checker | None:
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
         return grid_check(question_in(messages), self.answer)
 
 
