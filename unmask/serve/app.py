@@ -78,7 +78,7 @@ class Guard:
         headers = {name.lower(): value for name, value in scope["headers"]}
         if self.keys and scope["path"] not in PUBLIC and not self._knows(headers.get(b"authorization", b"")):
             message = "the API key is missing or wrong: send it as `Authorization: Bearer …`"
-            raise RefusedError(message, status=401, kind="authentication_error", code="invalid_api_key")
+            raise RefusedError(message, "invalid_api_key")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > self.max_body:
             raise self._too_large()
@@ -86,8 +86,7 @@ class Guard:
             async with asyncio.timeout(BODY_SECONDS):
                 return await self._read(receive)
         except TimeoutError:
-            message = f"the request did not arrive within {BODY_SECONDS:g} s"
-            raise RefusedError(message, status=408, kind="timeout_error", code="slow_request") from None
+            raise RefusedError(f"the request did not arrive within {BODY_SECONDS:g} s", "slow_request") from None
 
     def _knows(self, header: bytes) -> bool:
         scheme, _, given = header.partition(b" ")
@@ -104,8 +103,7 @@ class Guard:
         return bytes(parts)
 
     def _too_large(self) -> RefusedError:
-        message = f"the request must have at most {self.max_body} bytes: shorten it"
-        return RefusedError(message, status=413, code="request_too_large")
+        return RefusedError(f"the request must have at most {self.max_body} bytes: shorten it", "request_too_large")
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -248,8 +246,7 @@ class Routes:
 
     def _engine(self, name: str) -> AsyncEngine:
         if name not in self.engines:
-            message = f"unknown model {name!r}: {nearest(name, self.engines)}"
-            raise RefusedError(message, status=404, code="model_not_found")
+            raise RefusedError(f"unknown model {name!r}: {nearest(name, self.engines)}", "model_not_found")
         return self.engines[name]
 
     def _model(self, name: str) -> dict[str, Any]:
@@ -270,7 +267,7 @@ async def _unless_gone(call: Call, choices: Choices) -> list[Completed]:
         return await answers
     except asyncio.CancelledError:
         if gone.done():
-            raise RefusedError("the client disconnected", status=499, code="client_gone") from None
+            raise RefusedError("the client disconnected", "client_gone") from None
         raise
     finally:
         gone.cancel()

@@ -15,7 +15,6 @@ from unmask.runs.generation import Output
 from unmask.runs.settings import DECODER, DecodingOptions, Placement
 from unmask.runs.text import OnePrompt
 from unmask.serve.request import (
-    ClosingError,
     Completed,
     Event,
     PendingRequest,
@@ -24,7 +23,6 @@ from unmask.serve.request import (
     RequestLimits,
     RequestOptions,
     Show,
-    TimedOutError,
     Update,
     read_request,
 )
@@ -34,6 +32,7 @@ from unmask.serve.structured import check_grammar
 # Called when a request ends, with its outcome: `done`, `cancelled`, or the code of the error that ended it.
 OnEnd = Callable[[PendingRequest, str, Completed | None], None]
 MakeReplica = Callable[[RequestQueue], Replica]
+CANCELLED = "the request was cancelled"
 
 
 class Updates:
@@ -71,13 +70,13 @@ class Updates:
         async for update in self:
             if update.answer is not None:
                 return update.answer
-        raise ClosingError("the request was cancelled")
+        raise RefusedError(CANCELLED, "shutting_down")
 
     def cancel(self) -> None:
         """Cancel the request, unless it has ended."""
         if not self._ended:
             self._end("cancelled")
-            self._events.put_nowait(ClosingError("the request was cancelled"))  # wakes a task that waits for an update
+            self._events.put_nowait(RefusedError(CANCELLED, "shutting_down"))  # wakes a task that waits for an update
 
     def _post(self, event: Event) -> None:
         """Take an event from a thread of a replica."""
@@ -89,7 +88,8 @@ class Updates:
             async with asyncio.timeout_at(self._deadline):
                 return await self._events.get()
         except TimeoutError:
-            return TimedOutError(f"the request took more than {self._seconds:g} s: shorten it or search less")
+            sentence = f"the request took more than {self._seconds:g} s: shorten it or search less"
+            return RefusedError(sentence, "timeout")
 
     def _end(self, outcome: str, answer: Completed | None = None) -> None:
         self._ended = True
