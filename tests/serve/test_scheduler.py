@@ -196,9 +196,7 @@ def test_clients_take_turns(model):
 
 
 def test_replicas_share_what_waits(model):
-    queue = RequestQueue(10, 4)
-    for _ in range(2):
-        queue.add_replica()
+    queue = RequestQueue(10, 4, replicas=2)
     every = [Asked(model, "abc").pending for _ in range(5)]
     for each in every:
         queue.put(each)

@@ -51,11 +51,9 @@ def estimate(values: Mapping[str, float] | Sequence[float]) -> Estimate:
     """Return the mean and its standard error; each value is that of one problem, averaged over seeds and samples."""
     numbers = list(values.values()) if isinstance(values, Mapping) else list(values)
     n = len(numbers)
-    if not n:
-        return Estimate(None, None, 0)
+    if n < 2:
+        return Estimate(numbers[0] if numbers else None, None, n)
     mean = math.fsum(numbers) / n
-    if n == 1:
-        return Estimate(mean, None, 1)
     variance = math.fsum((value - mean) ** 2 for value in numbers) / (n - 1)
     return Estimate(mean, math.sqrt(variance / n), n)
 

@@ -87,8 +87,7 @@ def _box(node: Node) -> Box:
 
 
 def _lane(beside: Beside) -> list[Box]:
-    written = zip(beside.texts, beside.logp, beside.met, strict=True)
-    boxes = [Box(f"{hundredths(logp)}  {met}\n{_wrapped(text)}", OTHER) for text, logp, met in written]
+    boxes = [Box(f"{hundredths(logp)}  {met}\n{_wrapped(text)}", OTHER) for text, logp, met in beside.parts]
     return [Box("beside\n" + _wrapped(beside.label), OTHER), *boxes]
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
@@ -21,8 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from unmask.core import decoder
 from unmask.errors import UnmaskError, nearest
 from unmask.runs.files import strict_json
-from unmask.serve.engine import AsyncEngine, Choices
-from unmask.serve.request import Completed, RefusedError, Request
+from unmask.serve.engine import AsyncEngine, Updates
+from unmask.serve.request import CODES, Completed, RefusedError, Request
 from unmask.serve.schemas import (
     ChatCompletion,
     Completion,
@@ -107,16 +108,9 @@ class Guard:
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
-    for status, text in {
-        400: "The request is not valid",
-        401: "The key is missing or wrong",
-        404: "The model is unknown",
-        408: "The request took too long",
-        413: "The request is too large",
-        429: "Too many requests are waiting",
-        503: "The server is shutting down or out of memory",
-    }.items()
+    status: {"description": HTTPStatus(status).phrase, "content": {"application/json": {"schema": {"type": "object"}}}}
+    for status, _ in CODES.values()
+    if status != CODES["client_gone"][0]  # which no client sees
 }
 
 STREAMED: dict[int | str, dict[str, Any]] = {
@@ -221,8 +215,8 @@ class Routes:
     async def decode(self, body: Decode, call: Call) -> Response:
         engine = self._engine(body.model)
         request = await _request(engine, body, call, body.one_prompt(), show="trace")
-        choices = Choices(engine, request, body.timeout)
-        return event_stream(trace_events(choices), choices, "error")
+        updates = engine.submit(request, body.timeout)
+        return event_stream(trace_events(updates), updates, "error")
 
     async def _answer(self, body: Completion, call: Call, prompt: Any, **more: Any) -> Response:
         body.check()
@@ -238,11 +232,11 @@ class Routes:
         if body.n > most:
             raise UnmaskError(f"n must be at most {most} on this server, got {body.n}")
         replies = Replies(body.model, engine.model, isinstance(body, ChatCompletion), body.wants_logprobs)
-        choices = Choices(engine, request, body.timeout, body.n)
+        updates = engine.submit(request, body.timeout, body.n)
         if not body.stream:
-            return Json(replies.whole(await _unless_gone(call, choices)))
+            return Json(replies.whole(await _unless_gone(call, updates)))
         usage = body.stream_options is not None and body.stream_options.include_usage
-        return event_stream(chunk_events(replies, choices, usage), choices)
+        return event_stream(chunk_events(replies, updates, usage), updates)
 
     def _engine(self, name: str) -> AsyncEngine:
         if name not in self.engines:
@@ -259,9 +253,9 @@ async def _request(engine: AsyncEngine, body: Settings, call: Call, prompt: Any,
     return await asyncio.to_thread(engine.request, prompt, **options)  # tokenizers and grammars take time
 
 
-async def _unless_gone(call: Call, choices: Choices) -> list[Completed]:
+async def _unless_gone(call: Call, updates: Updates) -> list[Completed]:
     """Return all answers. All requests are cancelled when the client disconnects or one of them fails."""
-    answers, gone = asyncio.ensure_future(choices.answers()), asyncio.ensure_future(_gone(call))
+    answers, gone = asyncio.ensure_future(updates.answers()), asyncio.ensure_future(_gone(call))
     gone.add_done_callback(lambda _: answers.cancel())
     try:
         return await answers
@@ -271,7 +265,7 @@ async def _unless_gone(call: Call, choices: Choices) -> list[Completed]:
         raise
     finally:
         gone.cancel()
-        choices.cancel()
+        updates.cancel()
 
 
 async def _gone(call: Call) -> None:

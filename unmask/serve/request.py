@@ -167,6 +167,7 @@ class Update:
     draft: str | None = None  # the text of the best hypothesis, with a sign for each mask
     line: dict[str, Any] | None = field(default=None, repr=False)  # a line of the trace
     answer: Completed | None = None  # with the last update
+    number: int = 0  # which of several answers to the request it belongs to
 
 
 Event = Update | Exception

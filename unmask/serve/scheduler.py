@@ -36,21 +36,17 @@ log = logging.getLogger("unmask.serve")
 class RequestQueue:
     """Requests that wait. Clients take turns, however many requests each of them has waiting."""
 
-    def __init__(self, max_waiting: int, running: int):
+    def __init__(self, max_waiting: int, running: int, replicas: int = 1):
         self.max_waiting, self.running = max_waiting, running
         self.changed = Condition()
         self.closed = False
         self._clients: OrderedDict[str, deque[PendingRequest]] = OrderedDict()
         self._mean_seconds = 1.0  # moving average of the time that a request is decoded
-        self._replicas = 0  # replicas that take requests
+        self._replicas = replicas  # that take requests
 
     def __len__(self) -> int:
         with self.changed:
             return sum(not pending.cancelled for waiting in self._clients.values() for pending in waiting)
-
-    def add_replica(self) -> None:
-        with self.changed:
-            self._replicas += 1
 
     def remove_replica(self) -> None:
         """Close the queue with the last replica, since nothing would take its requests."""
@@ -134,7 +130,6 @@ class Replica(ABC):
         return any(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
-        self.queue.add_replica()
         for thread in self._threads:
             thread.start()
 

@@ -24,7 +24,6 @@ from unmask.models.load import empty
 from unmask.models.network.network import Network
 from unmask.models.network.transformer import Shape
 
-PIECE = 2**24  # numbers drawn at a time
 SHARD = 10**9  # bytes per shard, and so the memory that writing takes
 SIZES: dict[str, dict[str, int]] = {  # changes to the published shape
     "nano": {"width": 32, "layers": 2, "heads": 4, "hidden": 64, "vocab": 320, "context": 512},
@@ -116,16 +115,10 @@ def _write_tokenizer(folder: Path, ids: dict[str, int]) -> None:
 
 
 def _draw(weight: Weight, seed: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Draw a weight, spread so that hidden states and logits have unit size."""
+    """Draw a weight of its own, whatever the order in which weights are written."""
     digest = hashlib.blake2b(f"{seed} {weight.name}".encode(), digest_size=7).digest()
     generator = torch.Generator(device).manual_seed(int.from_bytes(digest, "little"))
-    size = weight.shape
-    spread = 0.1 if len(size) == 1 else 1.0 if size[0] > 8 * size[1] else size[1] ** -0.5
-    out = torch.empty(size, dtype=dtype, device=device)
-    for part in out.split(max(1, PIECE * size[0] // out.numel())):
-        numbers = torch.randn(part.shape, generator=generator, device=device)
-        part.copy_(numbers.mul_(spread).add_(float("norm" in weight.parameter)))
-    return out
+    return _normal(weight.parameter, torch.empty(weight.shape, dtype=dtype, device=device), generator)
 
 
 def random_denoiser(
@@ -140,14 +133,13 @@ def random_denoiser(
     module = empty(shape, chosen, wanted)
     generator = torch.Generator(chosen).manual_seed(seed)
     for key, weight in module.named_parameters():
-        weight.data.normal_(float("norm" in key), _spread(key, weight), generator=generator)
+        _normal(key, weight.data, generator)
     return Network(module, special_ids(kind, shape.vocab)[kind.mask], kind.shifted)
 
 
-def _spread(key: str, weight: Tensor) -> float:
-    """Return a spread that keeps hidden states at unit size; the head's makes draws as peaked as a trained model's."""
-    if weight.ndim == 1:
-        return 0.1
-    if key.startswith("embed"):
-        return 1.0
-    return (4.0 if key.startswith("head") else 1.0) / weight.shape[-1] ** 0.5
+def _normal(key: str, weight: Tensor, generator: torch.Generator) -> Tensor:
+    """Fill a weight: hidden states keep unit size, and draws are as peaked as a trained model's."""
+    spread = (4.0 if key.startswith("head") else 1.0) / weight.shape[-1] ** 0.5
+    if weight.ndim == 1 or key.startswith("embed"):
+        spread = 0.1 if weight.ndim == 1 else 1.0
+    return weight.normal_(float("norm" in key), spread, generator=generator)
