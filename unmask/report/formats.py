@@ -10,14 +10,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rich import box
+from rich.cells import cell_len
+from rich.columns import Columns
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from unmask.environment import as_printed
 from unmask.report.gather import visible
-from unmask.report.tables import BEST, SECOND, Table, TableCell
+from unmask.report.tables import BEST, MISSING, SECOND, Table, TableCell
 
+NAME_WIDTH = 24  # smallest width of the first column, in characters, if its names are that long
 STYLES = {BEST: "bold", SECOND: "underline"}
 Legend = Sequence[tuple[str, str]]  # labels of decoders and their full specs
 
@@ -27,15 +31,38 @@ def terminal(tables: Sequence[Table]) -> None:
     console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 400)
     for table in tables:
         console.print(Text(_shown(table.title), "bold"))
-        shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for place, name in enumerate(table.head):
-            shown.add_column(Text(_shown(name)), justify="right" if place else "left", overflow="fold")
-        for row in table.rows:
-            shown.add_row(*(Text(_shown(cell.text), STYLES.get(cell.rank, "")) for cell in row))
-        console.print(shown)
+        _print_rows(console, table) if _fits(console, table) else _print_stacked(console, table)
         for note in table.notes:
             console.print(Text(_shown(note), "dim"))
         console.print()
+
+
+def _fits(console: Console, table: Table) -> bool:
+    """Return whether the columns leave a readable width for the names of the rows."""
+    columns = zip(table.head, *([cell.text for cell in row] for row in table.rows), strict=True)
+    first, *others = (max(cell_len(_shown(text)) for text in column) for column in columns)
+    return min(first, NAME_WIDTH) + sum(others) + 3 * len(others) <= console.width
+
+
+def _print_rows(console: Console, table: Table) -> None:
+    shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for place, name in enumerate(table.head):
+        shown.add_column(Text(_shown(name)), justify="right" if place else "left", no_wrap=place > 0)
+    for row in table.rows:
+        shown.add_row(*(Text(_shown(cell.text), STYLES.get(cell.rank, "")) for cell in row))
+    console.print(shown)
+
+
+def _print_stacked(console: Console, table: Table) -> None:
+    """Print each row below its name, for a terminal that is too narrow for columns."""
+    for row in table.rows:
+        console.print(Text(_shown(row[0].text)))
+        parts = [
+            Text.assemble((f"{_shown(head)} ", "dim"), (_shown(cell.text), STYLES.get(cell.rank, "")))
+            for head, cell in zip(table.head[1:], row[1:], strict=True)
+            if cell.text != MISSING
+        ]
+        console.print(Padding(Columns(parts, padding=(0, 2)), (0, 0, 0, 2)))
 
 
 def _shown(text: str) -> str:

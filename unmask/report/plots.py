@@ -155,6 +155,7 @@ class Plot:
     lines: tuple[Curve, ...]
     y: str = "right, %  (± standard error)"
     level: tuple[str, float] | None = None  # label and height of a horizontal line
+    zero: bool = False  # the y axis starts at zero
     shares: bool = True  # values are shares, shown in percent
     ticks: tuple[str, ...] = ()  # names of x = 0, 1, 2 …; without them the axis is logarithmic
     limits: tuple[float, float] | None = None  # of the y axis, if several panels share it
@@ -281,7 +282,7 @@ def _scale(axes: Any, plot: Plot) -> None:
     axes.set(xlabel=plot.x if plot.ticks else f"{plot.x}, logarithmic", ylabel=plot.y)
     _x_ticks(axes, plot)
     low, high = plot.limits or axes.get_ylim()
-    axes.set_ylim(max(low, -2), max(5, min(high, 102)) if plot.shares else high)
+    axes.set_ylim(0 if plot.zero else max(low, -2), max(5, min(high, 102)) if plot.shares else high)
 
 
 def _x_ticks(axes: Any, plot: Plot) -> None:
@@ -373,7 +374,7 @@ def draw_frontier(plot: Plot, kind: str) -> bytes:
         figure.canvas.draw()  # computes the layout, which the labels need
         _draw_labels(axes, [(label, points) for label, points in shown if points])
 
-    colours = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
+    colours: Any = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
     return render(paint, (7.2, 4.4), kind, layout="constrained", style=colours)
 
 

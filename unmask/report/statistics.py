@@ -141,7 +141,7 @@ def sign_flip(differences: Sequence[float]) -> float:
     for step in steps:
         chance = (np.pad(chance, (0, step)) + np.pad(chance, (step, 0))) / 2
     sums = 2 * np.arange(total + 1) - total
-    return float(min(1.0, chance[abs(sums) >= observed * unit].sum()))
+    return float(min(1.0, chance[abs(sums) >= int(observed * unit)].sum()))
 
 
 def bootstrap(differences: Sequence[float], resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
