@@ -59,9 +59,9 @@ class Source:
 def source_of(run: Run) -> Source:
     """Read the source of a run from its header."""
     head, machine = run.head, run.head.get("machine", {})
-    planned = planned_records(run)
+    planned = {Cell(*cell): count for *cell, count in head.get("cells") or ()}  # empty if the header does not say
     have = Counter(record.cell for record in run.records)
-    missing = [(cell, have[cell], count) for cell, count in (planned or {}).items() if have[cell] < count]
+    missing = [(cell, have[cell], count) for cell, count in planned.items() if have[cell] < count]
     parts = [machine.get("gpu"), machine.get("platform"), machine.get("torch") and f"torch {machine['torch']}"]
     steps = [(str(each.get("created", "")), str(each.get("command") or "")) for each in (head, *head.get("grown", ()))]
     typed = [(date, command) for date, command in steps if command]
@@ -188,12 +188,6 @@ def traces_of(runs: Sequence[Run]) -> dict[Name, Path]:
         paths = {record.name: run.folder / trace_file(record.name) for record in run.records}
         traces |= {name: path for name, path in paths.items() if path.name in stored}
     return traces
-
-
-def planned_records(run: Run) -> dict[Cell, int] | None:
-    """Return the number of records that each cell of the finished run has; None if the header does not say."""
-    cells = run.head.get("cells")
-    return {Cell(*cell): count for *cell, count in cells} if cells else None
 
 
 def missing_table(sources: Sequence[Source]) -> list[Table]:
