@@ -13,6 +13,7 @@ import typer
 from unmask.cli import options
 from unmask.cli.boundary import print_answer, read_text, resumable, typed
 from unmask.cli.progress import board, counting
+from unmask.errors import UnmaskError
 
 if TYPE_CHECKING:
     from unmask.runs.store import Run
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 class GridOptions:
     """The cells of a grid, and the folder of its run."""
 
-    model: list[str] = field(default_factory=list)  # name, folder or hub id
-    task: list[str] = field(default_factory=list)  # task, such as gsm8k or countdown(level=4)
-    decoder: list[str] = field(default_factory=list)  # decoder, such as ots(beams=4)
-    out: Path = Path()  # run folder; an unfinished run resumes
+    model: list[str]  # name, folder or hub id
+    task: list[str]  # task, such as gsm8k or countdown(level=4)
+    decoder: list[str]  # decoder, such as ots(beams=4)
+    out: Path  # run folder; an unfinished run resumes
     length: list[int] = field(default_factory=list)  # masks after the prompt; default: the model's own
     seed: list[int] = field(default_factory=lambda: [0])  # seed of all random numbers; default: 0
     limit: int | None = None  # problems per task; default: all
@@ -40,8 +41,6 @@ def eval_(
     cells: Annotated[dict[str, Any], (__name__, "GridOptions")],
     tasks: options.TaskFields,
     work: options.EngineFields,
-    config: options.ConfigFile = None,  # type: ignore[assignment]  its callback always returns a value
-    dump: options.DumpConfig = False,
     decoding: options.DecodingFields,
     placement: options.PlacementFields,
     json: options.Json = False,
@@ -51,14 +50,11 @@ def eval_(
     \b
     Examples:
       unmask eval -m tiny -t countdown -d low-confidence -d 'ots(beams=4)' -l 64 --limit 20 --out runs/countdown
-      unmask eval -m tiny -t countdown -d low-confidence -l 64 --limit 20 --out runs/countdown --dump-config > run.toml
-      unmask eval --config run.toml --limit 40
       unmask eval -m GSAI-ML/LLaDA-8B-Instruct -t gsm8k -d ots -l 256 --engine ray --out runs/gsm8k
     """
-    if dump:
-        print(config.dump())
-        return
-    config.require("model", "task", "decoder", "out")
+    for name in ("model", "task", "decoder", "out"):
+        if not cells.get(name):
+            raise UnmaskError(f"Missing option '--{name}'")
     from unmask.runs.evaluation import evaluate
     from unmask.runs.grid import make_grid
     from unmask.runs.settings import Decoding, Placement
