@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 import json as jsons
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unmask.cli import options
 from unmask.cli.boundary import print_answer, read_text, resumable, typed
-from unmask.cli.progress import board, counting
+from unmask.cli.progress import board, cell_text, counting
 from unmask.errors import UnmaskError
 
 if TYPE_CHECKING:
@@ -77,23 +79,25 @@ def _saved(folder: Path) -> str:
 
 
 def _facts(run: Run) -> dict[str, Any]:
-    from unmask.runs.progress import summarize
+    from unmask.report.gather import grouped, result_of
 
     cells = []
-    for cell, summary in summarize(run.records).items():
-        problems, records = len(summary.scores), summary.records
-        share = {"accuracy": summary.accuracy, "standard_error": None if problems < 2 else summary.error}
-        cost = {"forward_passes": summary.forward_passes / records, "failed": summary.failed}
-        cells.append({**cell._asdict(), **share, "problems": problems, "records": records, **cost})
+    for cell, records in grouped(run.records, attrgetter("cell")).items():
+        result = result_of(records)
+        score = result.estimate("score")
+        figures = {"accuracy": 100 * (score.value or 0.0), "standard_error": score.error and 100 * score.error}
+        figures |= {"problems": score.n, "records": len(records)}
+        passes = fmean(record.cost.forward_passes for record in records)
+        cells.append({**cell._asdict(), **figures, "forward_passes": passes, "failed": result.failed})
     return {"out": str(run.folder), "records": len(run.records), "cells": cells}
 
 
 def _table(run: Run) -> str:
-    from unmask.runs.progress import summarize
+    from unmask.report.gather import grouped
 
     lines = []
-    for cell, summary in summarize(run.records).items():
-        lines.append(f"{cell.model} · {cell.task} · {cell.decoder} · length {cell.length}\n  {summary}")
+    for cell, records in grouped(run.records, attrgetter("cell")).items():
+        lines.append(f"{cell.model} · {cell.task} · {cell.decoder} · length {cell.length}\n  {cell_text(records)}")
     if failed := [record for record in run.records if record.error]:
         lines.append(f"{len(failed)} failed; the first ({failed[0].problem}): {failed[0].error}")
     return "\n".join([*lines, f"{len(run.records)} records in {run.folder}"])
