@@ -58,8 +58,8 @@ def test_ascii_output_loses_nothing(tmp_path: Path):
     write_run(tmp_path / "run", [record(spec, problem=n) for spec in ("low-confidence", "ots") for n in range(9)])
     text = shell("unmask report run", tmp_path, PYTHONIOENCODING="ascii", NO_COLOR="1").stdout.decode("ascii")
     assert "against low-confidence" in text
-    assert " to " in text  # for an arrow
-    assert " +- " in text
+    assert r" \u2192 " in text  # an arrow
+    assert r" \xb1 " in text
     table = text.split("\n\n")[0].splitlines()[1:]
     assert len({len(line.rstrip()) for line in table}) == 1  # columns stay aligned
     assert "?" not in text

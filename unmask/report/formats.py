@@ -27,36 +27,36 @@ def terminal(tables: Sequence[Table]) -> None:
     """Print tables at the width of the terminal, or as wide as they are into a pipe or a file."""
     console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 400)
     for table in tables:
-        console.print(Text(visible(table.title), "bold"))
+        console.print(Text(_shown(table.title), "bold"))
         _print_rows(console, table) if _fits(console, table) else _print_stacked(console, table)
         for note in table.notes:
-            console.print(Text(visible(note), "dim"))
+            console.print(Text(_shown(note), "dim"))
         console.print()
 
 
 def _fits(console: Console, table: Table) -> bool:
     """Return whether the columns leave a readable width for the names of the rows."""
     columns = zip(table.head, *([cell.text for cell in row] for row in table.rows), strict=True)
-    first, *others = (max(cell_len(visible(text)) for text in column) for column in columns)
+    first, *others = (max(cell_len(_shown(text)) for text in column) for column in columns)
     return min(first, NAME_WIDTH) + sum(others) + 3 * len(others) <= console.width
 
 
 def _print_rows(console: Console, table: Table) -> None:
     shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for place, name in enumerate(table.head):
-        shown.add_column(Text(visible(name)), justify="right" if place else "left", no_wrap=place > 0)
+        shown.add_column(Text(_shown(name)), justify="right" if place else "left", no_wrap=place > 0)
     for row in table.rows:
-        shown.add_row(*(Text(visible(cell.text), STYLES.get(cell.rank, "")) for cell in row))
+        shown.add_row(*(Text(_shown(cell.text), STYLES.get(cell.rank, "")) for cell in row))
     console.print(shown)
 
 
 def _print_stacked(console: Console, table: Table) -> None:
     """Print each row below its name, for a terminal that is too narrow for columns."""
     for row in table.rows:
-        console.print(Text(visible(row[0].text)))
+        console.print(Text(_shown(row[0].text)))
         line = Text("  ")
         for head, cell in zip(table.head[1:], row[1:], strict=True):
-            part = Text.assemble((f"{visible(head)} ", "dim"), (visible(cell.text), STYLES.get(cell.rank, "")), "  ")
+            part = Text.assemble((f"{_shown(head)} ", "dim"), (_shown(cell.text), STYLES.get(cell.rank, "")), "  ")
             if cell.text == MISSING:
                 continue
             if line.cell_len + part.cell_len - 2 > console.width and line.plain.strip():
@@ -64,6 +64,12 @@ def _print_stacked(console: Console, table: Table) -> None:
                 line = Text("  ")
             line.append_text(part)
         console.print(line)
+
+
+def _shown(text: str) -> str:
+    """Return a text as standard output will print it, so that columns are aligned."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return visible(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def markdown(tables: Sequence[Table], legend: Legend) -> str:

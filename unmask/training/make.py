@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from unmask.runs.files import locked, make_folder, refusing, write_whole
 from unmask.runs.generation import Generation
 from unmask.runs.settings import Decoding
 from unmask.runs.text import read_prompt
-from unmask.tasks import Problem, Task
+from unmask.tasks import Task
 from unmask.training.loop import STATE, TrainingState, between_steps, resume, save, train
 from unmask.training.recipe import END, MASK, Recipe, learn
 from unmask.version import __version__
@@ -31,31 +32,17 @@ from unmask.version import __version__
 BATCH = 256  # problems decoded together
 
 
-@dataclass(frozen=True)
-class Tally:
-    """Grades of a decoder's answers to some problems."""
-
-    right: list[bool]  # True if the chosen answer of the problem is right
-    every: list[list[bool]]  # grades of all final hypotheses of each problem
-    forward_passes: float  # per problem
-
-    @property
-    def accuracy(self) -> float:
-        return sum(self.right) / len(self.right)
-
-
-def tally(model: Model, task: Task, problems: Sequence[Problem], decoder: Decoder, length: int) -> Tally:
-    """Decode the problems and grade every hypothesis."""
+def grade_all(model: Model, task: Task, count: int, decoder: Decoder, length: int) -> list[list[bool]]:
+    """Decode the first problems of a task; return for each whether its final hypotheses are right."""
+    problems = list(islice(task.problems(), count))
     generation = Generation(model, Decoding(decoder, length), key=task.key)
     prompts = [read_prompt(model, task.messages(problem), length) for problem in problems]
     parts = [prompts[start : start + BATCH] for start in range(0, len(prompts), BATCH)]
     outputs = [output for part in parts for output in generation.outputs(part)]
-    right, every = [], []
-    for problem, output in zip(problems, outputs, strict=True):
-        grades = {text: task.grade(problem, text).right for text in {each.text for each in output.hypotheses}}
-        every.append([grades[each.text] for each in output.hypotheses])
-        right.append(grades[output.text])
-    return Tally(right, every, sum(output.cost.forward_passes for output in outputs) / len(problems))
+    return [
+        [task.grade(problem, row.text).right for row in output.hypotheses]
+        for problem, output in zip(problems, outputs, strict=True)
+    ]
 
 
 def draw_curves(history: list[dict[str, Any]], path: Path) -> None:
@@ -158,11 +145,10 @@ def measure(model: Model, recipe: Recipe) -> dict[str, Any]:
     accuracy, headroom = {}, {}
     for share in recipe.watch:
         name, task, length = f"{share.family}({share.level})", share.task("validation"), share.length or recipe.length
-        problems = list(islice(task.problems(), recipe.problems))
-        accuracy[name] = tally(model, task, problems, LowConfidence(), length).accuracy
-        samples = tally(model, task, problems, BestOf(COVER, LowConfidence(temperature=0.8)), length).every
-        once = sum(map(sum, samples)) / (COVER * len(problems))
-        headroom[name] = {"pass@1": once, f"pass@{COVER}": sum(map(any, samples)) / len(problems)}
+        greedy = grade_all(model, task, recipe.problems, LowConfidence(), length)
+        samples = grade_all(model, task, recipe.problems, BestOf(COVER, LowConfidence(temperature=0.8)), length)
+        accuracy[name] = fmean(map(any, greedy))
+        headroom[name] = {"pass@1": fmean(map(fmean, samples)), f"pass@{COVER}": fmean(map(any, samples))}
     torch.set_float32_matmul_precision(precision)
     return {"accuracy": accuracy, "headroom": headroom}
 
