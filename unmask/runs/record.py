@@ -12,7 +12,6 @@ arithmetic that `run.json` names.
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -128,11 +127,6 @@ def read_record(line: bytes | str) -> Record:
 def checksum(values: dict[str, Any]) -> str:
     """Return a hash of plain values that does not depend on the order of their keys."""
     return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=8).hexdigest()
-
-
-def finite(value: float) -> float | None:
-    """Return a number, or None for an infinity, which JSON does not have."""
-    return value if math.isfinite(value) else None
 
 
 def trace_file(name: Name) -> str:
