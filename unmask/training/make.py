@@ -20,6 +20,7 @@ from unmask.models import Model
 from unmask.models.checkpoints.tokenizer import Subwords
 from unmask.models.checkpoints.weights import save_folder, token_id, write_json
 from unmask.models.network.network import Network
+from unmask.report.plots import render
 from unmask.runs.files import locked, make_folder, refusing, write_whole
 from unmask.runs.generation import Generation
 from unmask.runs.settings import Decoding
@@ -45,28 +46,22 @@ def grade_all(model: Model, task: Task, count: int, decoder: Decoder, length: in
     ]
 
 
-def draw_curves(history: list[dict[str, Any]], path: Path) -> None:
+def draw_curves(history: list[dict[str, Any]]) -> bytes:
     """Plot loss and decoding accuracy against steps."""
-    try:
-        import matplotlib
-
-        matplotlib.use("svg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise UnmaskError("curves need matplotlib: pip install 'unmask[plot]'") from None
-    pyplot.rcParams["svg.hashsalt"] = "unmask"
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
-    left.plot([entry["step"] for entry in history], [entry["loss"] for entry in history])
-    left.set(xlabel="step", ylabel="loss, nats per answer token", yscale="log", title="training problems")
     measured = [entry for entry in history if "accuracy" in entry]
-    for name in measured[0]["accuracy"] if measured else ():
-        steps = [entry["step"] for entry in measured]
-        right.plot(steps, [100 * entry["accuracy"][name] for entry in measured], marker=".", label=name)
-    right.set(xlabel="step", ylabel="right, %", ylim=(0, 100), title="validation problems, low-confidence")
-    if measured:
-        right.legend(fontsize=8)
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+
+    def paint(figure: Any) -> None:
+        left, right = figure.subplots(1, 2)
+        left.plot([entry["step"] for entry in history], [entry["loss"] for entry in history])
+        left.set(xlabel="step", ylabel="loss, nats per answer token", yscale="log", title="training problems")
+        for name in measured[0]["accuracy"] if measured else ():
+            steps = [entry["step"] for entry in measured]
+            right.plot(steps, [100 * entry["accuracy"][name] for entry in measured], marker=".", label=name)
+        right.set(xlabel="step", ylabel="right, %", ylim=(0, 100), title="validation problems, low-confidence")
+        if measured:
+            right.legend()
+
+    return render(paint, (10.0, 3.6), "svg", "constrained")
 
 
 TOKENIZER = "tokenizer.json"
@@ -114,7 +109,7 @@ def make(
 
 def _finish(state: TrainingState, tokenizer: Tokenizer, out: Path) -> Path:
     """Plot the curves, and save the averaged weights in LLaDA's format, with a record of their training."""
-    draw_curves(state.history, out / "curves.svg")
+    write_whole(out / "curves.svg", draw_curves(state.history))
     folder, length = out / MODEL, state.recipe.length
     save_folder(state.average, tokenizer, folder, mask=MASK, eos=END, template=TEMPLATE, shard=SHARD, length=length)
     device = state.average.embed.weight.device
