@@ -3,10 +3,6 @@
 import json as jsons
 import os
 import platform
-import re
-import shutil
-import sys
-import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, entry_points, version
@@ -40,8 +36,7 @@ def list_(
       unmask list models --json
     """
     entries = listed(kind)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print_answer(json, entries, "\n".join(entry_lines(entry, width) for entry in entries))
+    print_answer(json, entries, "\n".join(map(entry_lines, entries)))
 
 
 def listed(what: Kind) -> list[dict[str, Any]]:
@@ -82,15 +77,15 @@ def _plain(name: str, summary: str, **more: str) -> dict[str, Any]:
     return {"name": name, "aliases": [], "summary": summary, "settings": [], **more}
 
 
-def entry_lines(entry: dict[str, Any], width: int | None = None) -> str:
-    """Return a line for the entry and one for each setting, wrapped at this width."""
+def entry_lines(entry: dict[str, Any]) -> str:
+    """Return a line for the entry and one for each setting."""
     name = f"{entry['name']} ({', '.join(entry['aliases'])})" if entry["aliases"] else entry["name"]
     text = [f"{name}: {entry['summary']}"]
     for setting in entry["settings"]:
         default = f"={setting['default']}" if setting["default"] is not None else ""
         head = f"    {setting['name']}{default}"
         text.append(f"{head:<{COLUMN - 1}} {_meaning(**setting)}".rstrip())
-    return "\n".join(text if width is None else [_wrapped(line, width) for line in text])
+    return "\n".join(text)
 
 
 def _meaning(meaning: str, choices: list[str] | None, **_: Any) -> str:
@@ -98,14 +93,6 @@ def _meaning(meaning: str, choices: list[str] | None, **_: Any) -> str:
         return meaning
     words = f"{', '.join(choices[:-1])} or {choices[-1]}"
     return f"{meaning} ({words})" if meaning else words
-
-
-def _wrapped(line: str, width: int) -> str:
-    """Wrap at words; further lines are indented like the meanings if the terminal is wide enough."""
-    indent = 4 if not line.startswith(" ") else COLUMN if width >= 2 * COLUMN else 8
-    if width < 2 * COLUMN:
-        line = re.sub(r"(?<=\S) {2,}", "  ", line)
-    return textwrap.fill(line, max(width, 20), subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
 def env(json: Json = False) -> None:

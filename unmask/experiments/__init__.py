@@ -1,6 +1,6 @@
 """The paper's tables and figures: for each a question, the cells that answer it, and what their records show."""
 
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import check_known
 from unmask.experiments import (
     approximations,
     block_size,
@@ -26,8 +26,7 @@ EXPERIMENTS = {each.name: each for each in (temperature.FIRST, *PAPER, *MORE, *O
 
 
 def find(name: str) -> Experiment:
-    if name not in EXPERIMENTS:
-        raise UnmaskError(f"unknown experiment {name!r}: {nearest(name, EXPERIMENTS)}")
+    check_known(EXPERIMENTS, experiment=name)
     return EXPERIMENTS[name]
 
 

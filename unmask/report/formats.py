@@ -17,7 +17,6 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from unmask.environment import as_printed
 from unmask.report.gather import visible
 from unmask.report.tables import BEST, MISSING, SECOND, Table, TableCell
 
@@ -66,7 +65,9 @@ def _print_stacked(console: Console, table: Table) -> None:
 
 
 def _shown(text: str) -> str:
-    return as_printed(visible(text))
+    """Return a text as standard output will print it, so that columns are aligned."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return visible(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def markdown(tables: Sequence[Table], legend: Legend) -> str:

@@ -19,9 +19,9 @@ from unmask.report import formats
 from unmask.report.gather import Group, Series, gather, pass_curve
 from unmask.report.html import render_page
 from unmask.report.plots import Plot, draw, report_plots
+from unmask.report.statistics import wilson
 from unmask.report.tables import Pair, Table, choose_baseline, compare_with, report_tables
 from unmask.runs.grid import decoder_label, task_label
-from unmask.runs.progress import wilson
 from unmask.runs.record import Cell, Name, trace_file
 from unmask.runs.settings import Decoding, Placement
 from unmask.runs.store import Run, read_run

@@ -58,6 +58,15 @@ def estimate(values: Mapping[str, float] | Sequence[float]) -> Estimate:
     return Estimate(mean, math.sqrt(variance / n), n)
 
 
+def wilson(share: float, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """Return the 95 % interval of a share of n problems (Wilson, 1927), which has a width even if all of them agree."""
+    if n == 0:
+        return 0.0, 1.0
+    centre, spread = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low, high = ((centre + sign * spread) / (1 + z * z / n) for sign in (-1, 1))
+    return max(0.0, min(low, share)), min(1.0, max(high, share))
+
+
 def across(parts: Sequence[Mapping[str, float]]) -> Estimate:
     """Return the mean of several means over the same problems, such as one per length; a problem is one cluster.
 

@@ -23,9 +23,10 @@ from unmask.errors import UnmaskError
 from unmask.models import Messages, Model
 from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.models.devices import free, proc_bytes
+from unmask.runs.files import finite_values
 from unmask.runs.generation import Generation, Output
 from unmask.runs.header import arithmetic
-from unmask.runs.record import Cell, Counts, Measured, Record, finite
+from unmask.runs.record import Cell, Counts, Measured, Record
 from unmask.runs.settings import Decoding, Placement
 from unmask.runs.text import EncodedPrompt
 from unmask.tasks import Task, task
@@ -137,7 +138,7 @@ class Worker:
             problem,
             text,
             text=outcome.text,
-            likelihood=finite(outcome.score),
+            likelihood=finite_values(outcome.score),
             verdict=outcome.verdict,
             cost=Counts(cost.forward_passes, cost.computed, cost.positions, cost.checks),
             measured=replace(
