@@ -14,9 +14,8 @@ from unmask.experiments.results import Results
 from unmask.experiments.run import Runner, describe_machine
 from unmask.experiments.setup import BENCHMARKS, Method, Part, Setup, draws, selected
 from unmask.experiments.tables import average_plot, chance, corrected, cost_table, points
-from unmask.report.frontier import draw_frontier
 from unmask.report.gather import grouped
-from unmask.report.plots import FORWARD_PASSES
+from unmask.report.plots import FORWARD_PASSES, draw_frontier
 from unmask.report.tables import MISSING, Table
 from unmask.runs.checking import VISIBLE
 
