@@ -29,6 +29,7 @@ from unmask.runs.store import Run, read_run
 CELL = ("decoder", "length", "seed")  # settings of a cell, not of a run
 SETTINGS = {name: value for name, value in Decoding().to_dict().items() if name not in CELL}
 USUAL: dict[str, Any] = {"metric": "ours", **SETTINGS, "cache": "none", "precision": Placement().precision}
+CHECK = "check"  # runs may differ in it: then decoders are named with theirs
 APPROXIMATE = {"early_end": "Early end", "cache": "A cache"}
 
 
@@ -161,14 +162,16 @@ def shared_settings(runs: Sequence[Run]) -> dict[str, Any]:
     """Return the settings that are not the defaults; raise an error if two runs differ in one."""
     for first, second in combinations(runs, 2):
         models = set(first.spec.get("models", ())) & set(second.spec.get("models", ()))
-        for key in (*USUAL, *(["dtype"] if models else [])):
+        for key in (*(key for key in USUAL if key != CHECK), *(["dtype"] if models else [])):
             before, after = (run.spec.get(key, USUAL.get(key)) for run in (first, second))
             if before != after:
                 raise UnmaskError(
                     f"{str(first.folder)!r} and {str(second.folder)!r} differ in {key} ({before} and {after}): "
                     "their figures do not compare, report them separately"
                 )
-    return {key: runs[0].spec[key] for key, usual in USUAL.items() if runs[0].spec.get(key, usual) != usual}
+    checks = {run.check for run in runs}
+    shared = {key: usual for key, usual in USUAL.items() if key != CHECK or len(checks) == 1}
+    return {key: runs[0].spec[key] for key, usual in shared.items() if runs[0].spec.get(key, usual) != usual}
 
 
 def describe_settings(settings: Mapping[str, Any]) -> str:
