@@ -27,17 +27,10 @@ HEAD = {"format": 1, "created": "now", "deterministic": True, "arithmetic": {}, 
 
 
 def record(problem: str = "p1", **changes) -> Record:
+    measured = Measured(4, 0.01, 0, "2026-01-01T00:00:00.000+00:00", "here:1", 2)
     written = Record(
         *("toy", "countdown", 1, "low-confidence", 8, 0, 0, problem, "Q", "line one\nline two – ½", "1", "1"),
-        *(
-            True,
-            1.0,
-            -0.1,
-            None,
-            Counts(4, 4, 32),
-            None,
-            Measured(4, 0.01, 0, "2026-01-01T00:00:00.000+00:00", "here:1", 2),
-        ),
+        *(True, 1.0, -0.1, Counts(4, 4, 32), None, measured),
     )
     return replace(written, **changes)
 

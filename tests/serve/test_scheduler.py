@@ -118,7 +118,7 @@ def test_a_request_that_does_not_fit_in_a_batch_of_its_own_is_refused_and_the_ot
     driver = Driver(failing(model, FULL, lambda canvas: canvas.width > 10))
     small, wide = (Asked(model, "abc", decoder="ar", length=length) for length in (4, 8))
     driver.finish(wide, small)
-    assert wide.events[-1].code == "out_of_memory"
+    assert getattr(wide.events[-1], "code", None) == "out_of_memory"
     small.check(model)
 
 
@@ -226,6 +226,6 @@ def test_what_waits_is_refused_when_the_queue_is_closed(model):
     queue, waiting = RequestQueue(2, 4), Asked(model, "abc")
     queue.put(waiting.pending)
     queue.close()
-    assert waiting.events[0].code == "shutting_down"
+    assert getattr(waiting.events[0], "code", None) == "shutting_down"
     with pytest.raises(RefusedError, match="shutting down"):
         queue.put(Asked(model, "abc").pending)
