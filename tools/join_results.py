@@ -30,7 +30,8 @@ CONDITIONS = ("task_versions", "metric", "prompts", "device", "dtype", "precisio
 
 
 def joined(pieces: Sequence[Results], measured: Any = None) -> Results:
-    setup = replace(pieces[0].setup, methods=())
+    benchmarks = dict.fromkeys(benchmark for piece in pieces for benchmark in piece.setup.benchmarks)
+    setup = replace(pieces[0].setup, methods=(), benchmarks=tuple(benchmarks))
     parts = EXPERIMENTS[pieces[0].experiment].parts(setup)
     runs = {part.name: run for part in parts if (run := _run(part, pieces))}
     return replace(pieces[0], setup=setup, parts=parts, runs=runs, measured=measured or pieces[0].measured)
@@ -66,7 +67,7 @@ def _conditions(run: Run) -> list[Any]:
 
 
 def _alike(one: Part, other: Part) -> bool:
-    return (one.task, one.cache, one.early_end) == (other.task, other.cache, other.early_end)
+    return all(getattr(one, name) == getattr(other, name) for name in ("task", "cache", "early_end", "check"))
 
 
 def _cells(records: Iterable[Record]) -> dict[Cell, list[Record]]:

@@ -66,6 +66,13 @@ ABLATIONS = {
     "careless": "a less careful path, `sure=0.9`",
     "short-blocks": "blocks of 32 instead of 64",
 }
+CHECKED = {
+    "path": "one adaptive path",
+    "search": "`search`",
+    "best-of-checked": "`best-of(n=16)`, checked",
+    "search-checked": "`search`, checked",
+    "search-200-checked": "`search(budget=320)`, checked",
+}
 APPROXIMATIONS = {
     "prefix": '`cache="prefix"`',
     "dual": '`cache="dual"`',
@@ -105,6 +112,12 @@ def ablations(results: Results) -> Iterator[tuple[str, ...]]:
         yield (label, _percent(results, method)[-1], _costs(results, method)[0])
 
 
+def checked(results: Results) -> Iterator[tuple[str, ...]]:
+    yield ("right, %", *map(FAMILIES.__getitem__, results.benchmarks), "mean", "forward passes")
+    for method, label in CHECKED.items():
+        yield (label, *_percent(results, method), _costs(results, method)[0])
+
+
 def approximations(results: Results) -> Iterator[tuple[str, ...]]:
     yield ("option", "accuracy minus exact, points", "positions computed")
     for method, label in APPROXIMATIONS.items():
@@ -118,6 +131,7 @@ TABLES = {  # by name, the experiment and the rows of a table
     "summary": ("frontier", summary),
     "families": ("frontier", families),
     "ablations": ("frontier", ablations),
+    "checked": ("check", checked),
     "approximations": ("approximations", approximations),
 }
 

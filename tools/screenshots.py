@@ -35,8 +35,9 @@ WIDE = 1000  # pixels: two panels side by side, still readable in the column of 
 
 def main() -> None:
     model = unmask.load("tiny")
-    problem = next(iter(Countdown().problems()))
-    traces = [traced(model, problem, spec, LENGTH, 0) for spec in (SEARCH, PATH)]
+    task = Countdown()
+    problem = next(iter(task.problems()))
+    traces = [traced(model, task, problem, spec, LENGTH, 0) for spec in (SEARCH, PATH)]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver, serving(model) as url:
         page = Path(folder) / "page.html"
         page.write_text(trace_page(traces), "utf-8")

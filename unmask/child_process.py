@@ -124,16 +124,16 @@ def serve(script: str, memory: int, seconds: float) -> None:
         os.dup2(nothing.fileno(), 0)
         os.dup2(nothing.fileno(), 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt of the terminal is for the parent, which ends this
-    _limit_memory(memory)
+    limit_memory(memory)
     answer = runpy.run_path(script)["answer"]
     _send(replies, {"started": True})
     for line in requests:
-        _limit_time(seconds)
+        limit_time(seconds)
         try:
             reply = {"value": answer(json.loads(line))}
         except Exception as error:
             reply = {"error": f"{type(error).__name__}: {error}"}
-        _limit_time(0)
+        limit_time(0)
         _send(replies, {**reply, "last": not _has_time(seconds)})
 
 
@@ -142,7 +142,7 @@ def _send(replies: IO[str], reply: dict[str, Any]) -> None:
     replies.flush()
 
 
-def _limit_memory(memory: int) -> None:
+def limit_memory(memory: int) -> None:
     """Lower the limits of this process, never above those it was started with."""
     with contextlib.suppress(ImportError):  # Windows has no resource limits
         import resource
@@ -153,7 +153,7 @@ def _limit_memory(memory: int) -> None:
             resource.setrlimit(kind, (least, least))
 
 
-def _limit_time(seconds: float) -> None:
+def limit_time(seconds: float) -> None:
     """Let the kernel end this process after this much more processor time; 0 removes the limit."""
     if hasattr(signal, "setitimer"):  # not on Windows
         signal.signal(signal.SIGPROF, signal.SIG_DFL)

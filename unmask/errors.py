@@ -24,7 +24,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(options)}" if options else "there is none"
 
 
-def check_at_least(least: float, **values: float | None) -> None:
+def check_at_least(least: float, /, **values: float | None) -> None:
     """Refuse values below `least`; None stands for a default and passes. So do the checks below."""
     for name, value in values.items():
         if value is not None and not value >= least:

@@ -70,13 +70,3 @@ def test_a_line_that_is_a_json_string_is_one_prompt_of_several_lines(tmp_path: P
     lines = tmp_path / "prompts.txt"
     lines.write_bytes(b'"Numbers: [1, 2]\\nTarget: 3"\r\n"so" he said\n""\nplain \\n\n')
     assert read_prompts(lines) == ["Numbers: [1, 2]\nTarget: 3", '"so" he said', '""', "plain \\n"]
-
-
-def test_a_dumped_configuration_is_read_back_and_typed_options_come_first(run, tmp_path: Path):
-    words = ["eval", "-m", "toy-chain", "-t", "countdown", "-d", "low-confidence", "-l", "4", "--limit", "2"]
-    code, dumped, _ = run(*words, "-o", str(tmp_path / "run"), "--dump-config")
-    assert code == 0
-    assert not (tmp_path / "run").exists()
-    (tmp_path / "run.toml").write_text(dumped)
-    _, out, _ = run("eval", "--config", str(tmp_path / "run.toml"), "--limit", "3", "--json")
-    assert json.loads(out)["records"] == 3

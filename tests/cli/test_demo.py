@@ -28,7 +28,7 @@ RESULTS = [
 @pytest.mark.parametrize("columns", [40, 80])
 def test_a_sign_is_printed_beside_its_answer_at_every_width(columns: int, terminal):
     shown = terminal("stdout", columns)
-    formats.terminal([answer_table(PROBLEMS, RESULTS, DECODERS)])
+    formats.terminal([answer_table(PROBLEMS, RESULTS)])
     text = "\n".join(shown.lines())
     assert max(map(len, shown.lines())) <= columns
     assert text.count("✓ 39-(80-(77-31))") == 3
@@ -37,7 +37,7 @@ def test_a_sign_is_printed_beside_its_answer_at_every_width(columns: int, termin
 
 
 def test_a_sentence_compares_the_decoders_at_their_cost():
-    notes = " ".join(answer_table(PROBLEMS, RESULTS, DECODERS).notes)
+    notes = " ".join(answer_table(PROBLEMS, RESULTS).notes)
     assert "search solved 2 of 2 with 106 forward passes per problem" in notes
     assert "Order-Token Search solved 0 with 160 (76 computed)" in notes
     assert "Order-Token Search is order-token-search(beams=4, temperature=1.0)" in notes

@@ -2,9 +2,7 @@
 
 import dataclasses
 
-import pytest
-
-from unmask.cli.list import COLUMN, KINDS, entry_lines, registered_entries
+from unmask.cli.list import KINDS, entry_lines, registered_entries
 from unmask.describe import class_fields, source_constant, source_fields
 
 ENTRIES = [entry for kind in KINDS for entry in registered_entries(kind)]
@@ -41,13 +39,3 @@ def test_a_class_is_read_without_importing_it():
 def test_the_choices_of_a_setting_are_listed():
     (ots,) = [entry_lines(entry) for entry in ENTRIES if entry["name"] == "order-token-search"]
     assert "(score or majority)" in ots
-
-
-@pytest.mark.parametrize("width", [56, 80])
-def test_a_narrow_terminal_gets_whole_words_and_an_indent(width: int):
-    for entry in ENTRIES:
-        wrapped = entry_lines(entry, width)
-        assert "".join(wrapped.split()) == "".join(entry_lines(entry).split())
-        assert max(map(len, wrapped.splitlines())) <= width
-    (search,) = [entry_lines(entry, 80) for entry in ENTRIES if entry["name"] == "search"]
-    assert f"\n{' ' * COLUMN}" in search

@@ -43,6 +43,18 @@ def folder_of(path: Path, family: str, shape: Shape | None = None, seed: int = 0
     return random_folder(path, family, "nano", seed=seed, dtype=torch.float32, shape=shape)
 
 
+def split_tokenizer(folder: Path) -> None:
+    """Write tokenizer.json as Dream publishes it: vocab.json, merges.txt and a table of special tokens."""
+    table = json.loads((folder / "tokenizer.json").read_text())
+    specials = {token["id"]: token for token in table["added_tokens"]}
+    words = {word: number for word, number in table["model"]["vocab"].items() if number not in specials}
+    merges = "".join(f"{first} {second}\n" for first, second in table["model"]["merges"])
+    (folder / "vocab.json").write_text(json.dumps(words))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + merges)
+    change(folder / "tokenizer_config.json", tokenizer_class="DreamTokenizer", added_tokens_decoder=specials)
+    (folder / "tokenizer.json").unlink()
+
+
 def published(folder: Path) -> dict[str, torch.Tensor]:
     return {name: weight for file in folder.glob("*.safetensors") for name, weight in load_file(file).items()}
 

@@ -59,7 +59,7 @@ def test_an_inspection_is_readable_and_misspellings_are_answered(
     folder = str(tmp_path / "it")
     assert "random parameters in" in unmask("models", "random", folder, "--dtype", "float32").stdout
     printed = unmask("models", "inspect", folder).stdout
-    for words in ("family      llada", "2 layers of width 32", "316 <|mdm_mask|>", "319 <|eot_id|>"):
+    for words in ("family      llada", "2 layers of width 32", "319 <|mdm_mask|>", "318 <|eot_id|>"):
         assert words in printed
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))

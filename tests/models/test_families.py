@@ -122,7 +122,9 @@ def test_a_known_mask_serves_where_nobody_names_one_and_a_contradiction_is_refus
     assert read_manifest(folder).mask_id == 319  # the tokenizer has the family's mask
     shape = replace(random_shape("illada", "nano"), vocab=155_136)
     folder = folder_of(tmp_path / "wide", "illada", shape)
-    (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text().replace("<[MASK]>", "<[X]>"))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text().replace("<[MASK]>", "<[X]>"))
+    special = {**tokenizer["added_tokens"][0], "id": 5, "content": "&"}
+    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "added_tokens": [special]}))
     assert read_manifest(folder).mask_id == 5
 
 

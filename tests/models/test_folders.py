@@ -13,13 +13,13 @@ from tokenizers.models import BPE
 from transformers import AutoTokenizer, Qwen2Tokenizer
 
 import unmask.decoders  # noqa: F401  registers them
-from tests.models.folders import FAMILIES, folder_of, published, some_shape
+from tests.models.folders import FAMILIES, folder_of, published, some_shape, split_tokenizer
 from unmask.core import Canvas, decode, decoder
 from unmask.errors import UnmaskError
 from unmask.models import defaults
 from unmask.models.checkpoints import manifest, weights
 from unmask.models.checkpoints.manifest import find_family
-from unmask.models.checkpoints.random_weights import random_denoiser, random_folder, random_shape, special_tokens
+from unmask.models.checkpoints.random_weights import random_denoiser, random_folder, random_shape, special_ids
 from unmask.models.checkpoints.tokenizer import read_text
 from unmask.models.checkpoints.weights import copy, save_folder
 from unmask.models.families.dream import Dream
@@ -34,7 +34,10 @@ TALK = [{"role": "user", "content": "the thing and an  other, 12+3 héllo 你"}]
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return random_folder(tmp_path_factory.mktemp("checkpoints") / request.param, request.param, "nano")
+    folder = random_folder(tmp_path_factory.mktemp("checkpoints") / request.param, request.param, "nano")
+    if request.param == "dream":
+        split_tokenizer(folder)
+    return folder
 
 
 @pytest.mark.parametrize("name", list(decoder))
@@ -51,8 +54,6 @@ def test_a_published_folder_decodes_with_every_decoder(name: str, checkpoint: Pa
 def test_what_a_published_folder_holds(checkpoint: Path) -> None:
     files = {path.name for path in checkpoint.iterdir()}
     assert {"config.json", "model.safetensors.index.json", "tokenizer_config.json", "special_tokens_map.json"} <= files
-    tokenizer = {"llada": {"tokenizer.json"}, "dream": {"vocab.json", "merges.txt", "added_tokens.json"}}
-    assert tokenizer[checkpoint.name] <= files
     index = json.loads((checkpoint / "model.safetensors.index.json").read_text())
     assert len(set(index["weight_map"].values())) > 1
     for file in checkpoint.glob("*.safetensors"):
@@ -108,19 +109,14 @@ def test_the_default_length_is_known_without_weights(checkpoint: Path, tmp_path:
         defaults("toy-chian")
 
 
-def test_special_ids_are_the_full_size_ones_or_the_last() -> None:
-    assert special_tokens(LLaDA()).ids(126_464)[LLaDA.mask] == 126_336
-    assert special_tokens(LLaDA()).ids(320)[LLaDA.mask] == random_denoiser("llada-nano").mask_id == 316
-    assert special_tokens(Dream()).ids(152_064)[Dream.mask] == 151_647
-    assert special_tokens(Dream()).ids(320)[Dream.mask] == random_denoiser("dream-nano").mask_id == 319
+def test_special_ids_of_random_checkpoints_are_the_last() -> None:
+    assert special_ids(LLaDA(), 126_464) == {"<|endoftext|>": 126_461, "<|eot_id|>": 126_462, "<|mdm_mask|>": 126_463}
+    assert special_ids(Dream(), 320)[Dream.mask] == random_denoiser("dream-nano").mask_id == 319
 
 
-def test_a_shape_counts_the_parameters_of_its_module() -> None:
-    with torch.device("meta"):
-        for size in ("nano", "8b"):
-            for family in FAMILIES:
-                shape = random_shape(family, size)
-                assert sum(weight.numel() for weight in Transformer(shape).parameters()) == shape.parameters
+def test_full_sizes_have_the_published_numbers_of_parameters() -> None:
+    published = {"llada": 8_015_581_184, "dream": 7_615_616_512, "sdar": 8_190_735_360, "llada-moe": 7_356_880_896}
+    assert {family: random_shape(family, "full").parameters for family in published} == published
 
 
 def test_dreams_context_is_what_it_was_trained_on() -> None:
@@ -145,8 +141,7 @@ def test_a_trailing_assistant_message_is_left_open(checkpoint: Path) -> None:
     text = read_text(checkpoint)
     opened = text.chat([*TALK, {"role": "assistant", "content": "<reasoning>\n"}])
     assert opened == text.chat(TALK) + "<reasoning>\n"
-    closed = text.chat([*TALK, {"role": "assistant", "content": "5"}, *TALK])
-    assert "5<|eot_id|>" in closed or "5<|im_end|>" in closed
+    assert "5<|endoftext|>" in text.chat([*TALK, {"role": "assistant", "content": "5"}, *TALK])
 
 
 def test_a_template_is_read_from_each_place_it_may_be_in(checkpoint: Path, tmp_path: Path) -> None:
@@ -191,7 +186,7 @@ def test_a_folder_loads_in_the_given_dtype(checkpoint: Path) -> None:
 def test_a_module_saved_in_shards_of_float16_loads_as_it_was(tmp_path: Path) -> None:
     tokenizer = Tokenizer(BPE({letter: n for n, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}, []))
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(token) for token in ("<mask>", "<end>", "<|start_header_id|>")])
+    tokenizer.add_special_tokens([AddedToken(token) for token in ("<mask>", "<end>")])
     shape = Shape(32, 2, 4, 48, vocab=tokenizer.get_vocab_size(), context=64, kv_heads=2, tied=True)
     module = Transformer(shape).half().float()
     folder = tmp_path / "mine"
@@ -202,7 +197,7 @@ def test_a_module_saved_in_shards_of_float16_loads_as_it_was(tmp_path: Path) -> 
             folder,
             mask="<mask>",
             eos="<end>",
-            template=special_tokens(LLaDA()).template,
+            template="{{ messages[0].content }}",
             shard=shard,
             length=40,
         )

@@ -92,7 +92,7 @@ def test_a_mask_that_is_an_ordinary_token(copy_of: Callable[[str], Path]):
     change(folder / "config.json", mask_token_id=70)
     refused(lambda: load_folder(folder), "mask_token_id=70 is the ordinary token")
     (folder / "tokenizer.json").write_text(text)
-    refused(lambda: load_folder(folder), "names different masks, 70 and 316")
+    refused(lambda: load_folder(folder), "names different masks, 70 and 319")
 
 
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"a":' * 50_000, '{"n_layers": ' + "9" * 5000 + "}", "\udcff"])

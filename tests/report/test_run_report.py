@@ -8,8 +8,7 @@ import pytest
 
 from tests.report.examples import grid, record, run
 from unmask.report.run_report import run_report
-from unmask.report.statistics import holm
-from unmask.runs.progress import wilson
+from unmask.report.statistics import holm, wilson
 
 
 def partial(records, planned: int):

@@ -62,12 +62,13 @@ def test_another_decoder_stands_beside_with_its_own_words():
     trace, other = traced(SEARCHES[0]), traced("low-confidence")
     beside = read_tree(trace, other).beside
     assert beside is not None
-    assert "".join(beside.texts).split("∎")[0] == other.end["texts"][0]
-    assert sum(beside.logp) == pytest.approx(other.steps[-1]["score"][0], abs=1e-5)
-    assert set(beside.met) <= {"kept", "pruned", "never drawn"}
+    texts, logp, met = zip(*beside.parts, strict=True)
+    assert "".join(texts).split("∎")[0] == other.end["texts"][0]
+    assert sum(logp) == pytest.approx(other.steps[-1]["score"][0], abs=1e-5)
+    assert set(met) <= {"kept", "pruned", "never drawn"}
     same = read_tree(trace, trace).beside
     assert same is not None
-    assert same.met == ("kept", "kept")
+    assert [met for *_, met in same.parts] == ["kept", "kept"]
 
 
 def test_pictures_are_the_same_bytes_in_both_forms():

@@ -17,7 +17,7 @@ import pytest
 from tests.operations import operations
 from unmask.errors import UnmaskError
 from unmask.runs import store as store_module
-from unmask.runs.record import Counts, Measured, Record, checksum, read_record
+from unmask.runs.record import Counts, Measured, Record, read_record
 from unmask.runs.store import RECORDS, Problems, RunFolder, open_run, read_records, read_run
 
 CELLS = {"models": ["toy"], "tasks": ["countdown"], "decoders": ["low-confidence"], "lengths": [8], "seeds": [0]}
@@ -27,9 +27,10 @@ HEAD = {"format": 1, "created": "now", "deterministic": True, "arithmetic": {}, 
 
 
 def record(problem: str = "p1", **changes) -> Record:
+    measured = Measured(4, 0.01, 0, "2026-01-01T00:00:00.000+00:00", "here:1", 2)
     written = Record(
         *("toy", "countdown", 1, "low-confidence", 8, 0, 0, problem, "Q", "line one\nline two – ½", "1", "1"),
-        *(True, 1.0, -0.1, Counts(4, 4, 32), None, Measured(4, 0.01, 0, "2026-01-01T00:00:00.000+00:00", "here:1", 2)),
+        *(True, 1.0, -0.1, Counts(4, 4, 32), None, measured),
     )
     return replace(written, **changes)
 
@@ -93,51 +94,19 @@ def test_a_corrupt_line_in_the_middle_is_named_and_nothing_is_lost(out: Path):
     assert (out / RECORDS).read_bytes() == before
 
 
-def test_a_line_that_lacks_a_field_is_named(out: Path):
-    written = filled(out)
-    values = json.loads(written[0].line())
-    del values["likelihood"]
-    (out / RECORDS).write_bytes(json.dumps(values).encode() + b"\n" + written[1].line())
-    with pytest.raises(UnmaskError, match=r"line 1 .*no 'likelihood'"):
-        read_run(out)
+CHANGES = [
+    (b'"right": true', b'"right":false'),
+    (b'"likelihood": -0.1, ', b""),
+    (b"-0.1", b"NaN"),
+    (b"-0.1", b"Infinity"),
+]
 
 
-WRONG = {
-    "score": [8.0, -1.0, "1", True],
-    "right": [1, "true"],
-    "length": [0, 8.5],
-    "sample": [-1, True],
-    "text": [None, 3],
-    "cost": [{"forward_passes": -1, "computed": 4, "positions": 32}, {"forward_passes": 4}, 7],
-    "measured": [{}, []],
-}
-
-
-@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
-def test_a_value_of_a_wrong_type_or_range_is_refused(out: Path, field: str, value: object):
-    filled(out)
-    values = json.loads(record("p9").line()) | {field: value}
-    del values["checksum"]
-    values["checksum"] = checksum(values)
-    with (out / RECORDS).open("ab") as file:
-        file.write(json.dumps(values).encode() + b"\n")
-    with pytest.raises(UnmaskError, match=r"line 6 of .* is not a record"):
-        read_run(out)
-
-
-@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
-def test_what_is_not_a_number_is_refused_with_its_line(out: Path, constant: str):
-    filled(out)
-    with (out / RECORDS).open("ab") as file:
-        file.write(record("p9").line().replace(b'"likelihood": -0.1', f'"likelihood": {constant}'.encode()))
-    with pytest.raises(UnmaskError, match=rf"line 6 of .*{constant} is not a number"):
-        read_run(out)
-
-
-def test_a_changed_line_is_noticed_by_its_checksum(out: Path):
+@pytest.mark.parametrize(("old", "new"), [*CHANGES, (b'"score": 1.0', b'"score": "1"'), (b'"checksum"', b'"check"')])
+def test_a_changed_line_is_noticed_by_its_checksum(out: Path, old: bytes, new: bytes):
     filled(out)
     raw = (out / RECORDS).read_bytes()
-    (out / RECORDS).write_bytes(raw.replace(b'"right": true', b'"right":false', 1))
+    (out / RECORDS).write_bytes(raw.replace(old, new, 1))
     with pytest.raises(UnmaskError, match=r"line 1 of .*checksum mismatch"):
         read_run(out)
 

@@ -14,7 +14,7 @@ from unmask.core import Beliefs
 from unmask.errors import UnmaskError
 from unmask.serve import scheduler
 from unmask.serve.batch import Forward, batch_key, run_together
-from unmask.serve.request import TooLargeError
+from unmask.serve.request import RefusedError
 
 DECODERS = ["random(temperature=0.7)", "search(budget=12, plausible=0.01)"]
 OTHERS = [
@@ -178,7 +178,7 @@ def test_a_request_that_fails_does_not_fail_its_batch(model, error):
     every = ask(model, ["abc", "zoo", "abd", "cab"], decoder="low-confidence(temperature=1.0)", length=8)
     driver.finish(*every)
     check(model, every[:1] + every[2:])
-    expected = TooLargeError if isinstance(error, torch.OutOfMemoryError) else type(error)
+    expected = RefusedError if isinstance(error, torch.OutOfMemoryError) else type(error)
     assert isinstance(every[1].events[-1], expected)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import unmask
 from tests.serve.driver import until
-from unmask.serve.request import BusyError, ClosingError, RequestLimits, TimedOutError
+from unmask.serve.request import RefusedError, RequestLimits
 
 ENDLESS = {"decoder": "ots(beams=4, block=1)", "length": 512}
 pytestmark = pytest.mark.anyio
@@ -67,13 +67,13 @@ async def test_a_reader_that_waits_learns_that_its_request_was_cancelled(engine)
     reader = asyncio.create_task(updates.answer())
     await until(lambda: engine.running == 1)
     updates.cancel()
-    with pytest.raises(ClosingError, match="cancelled"):
+    with pytest.raises(RefusedError, match="cancelled"):
         await asyncio.wait_for(reader, 10)
 
 
 async def test_a_request_that_takes_too_long_is_cancelled(model):
     async with unmask.AsyncEngine(model, RequestLimits(max_seconds=0.05)) as engine:
-        with pytest.raises(TimedOutError, match=r"more than 0\.05 s"):
+        with pytest.raises(RefusedError, match=r"more than 0\.05 s"):
             await engine.generate("abc", timeout=5.0, **ENDLESS)
         await until(lambda: engine.running == 0)
 
@@ -84,12 +84,12 @@ async def test_a_full_engine_refuses_and_a_closing_one_finishes_what_it_began(mo
     await until(lambda: engine.running == 1)
     second = asyncio.create_task(engine.generate("abc", decoder="ar", length=4))
     await until(lambda: engine.waiting == 1)
-    with pytest.raises(BusyError):
+    with pytest.raises(RefusedError, match="waiting already"):
         await engine.generate("abc", decoder="ar", length=4)
     await engine.close()
-    with pytest.raises(ClosingError):
+    with pytest.raises(RefusedError, match="shutting down"):
         await second
-    with pytest.raises(ClosingError):
+    with pytest.raises(RefusedError, match="shutting down"):
         await engine.generate("abc", decoder="ar", length=4)
     assert (await first).text == unmask.generate(model, "abc", decoder="ar", length=24).text
 

@@ -8,7 +8,7 @@ import torch
 import unmask
 from tests.serve.driver import Asked, Driver, ask, check, failing
 from unmask.errors import UnmaskError
-from unmask.serve.request import BusyError, ClosingError, TooLargeError
+from unmask.serve.request import RefusedError
 from unmask.serve.scheduler import ENOUGH, PATIENCE, RequestQueue
 
 DECODERS = [
@@ -118,7 +118,7 @@ def test_a_request_that_does_not_fit_in_a_batch_of_its_own_is_refused_and_the_ot
     driver = Driver(failing(model, FULL, lambda canvas: canvas.width > 10))
     small, wide = (Asked(model, "abc", decoder="ar", length=length) for length in (4, 8))
     driver.finish(wide, small)
-    assert isinstance(wide.events[-1], TooLargeError)
+    assert getattr(wide.events[-1], "code", None) == "out_of_memory"
     small.check(model)
 
 
@@ -196,9 +196,7 @@ def test_clients_take_turns(model):
 
 
 def test_replicas_share_what_waits(model):
-    queue = RequestQueue(10, 4)
-    for _ in range(2):
-        queue.add_replica()
+    queue = RequestQueue(10, 4, replicas=2)
     every = [Asked(model, "abc").pending for _ in range(5)]
     for each in every:
         queue.put(each)
@@ -217,9 +215,9 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(model):
     first = Asked(model, "abc").pending
     queue.put(first)
     queue.put(Asked(model, "abc").pending)
-    with pytest.raises(BusyError, match="2 requests are waiting already: try again in 1 s") as refused:
+    with pytest.raises(RefusedError, match="2 requests are waiting already: try again in 1 s") as refused:
         queue.put(Asked(model, "abc", client="b").pending)
-    assert refused.value.retry_after == 1
+    assert (refused.value.code, refused.value.retry_after) == ("queue_full", 1)
     first.cancel()  # leaves its place
     queue.put(Asked(model, "abc", client="b").pending)
 
@@ -228,6 +226,6 @@ def test_what_waits_is_refused_when_the_queue_is_closed(model):
     queue, waiting = RequestQueue(2, 4), Asked(model, "abc")
     queue.put(waiting.pending)
     queue.close()
-    assert isinstance(waiting.events[0], ClosingError)
-    with pytest.raises(ClosingError):
+    assert getattr(waiting.events[0], "code", None) == "shutting_down"
+    with pytest.raises(RefusedError, match="shutting down"):
         queue.put(Asked(model, "abc").pending)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from unmask.models.checkpoints.weights import token_id
 from unmask.models.network.transformer import Shape
 from unmask.training import make, recipe
 from unmask.training.batches import LEAST, batches, corrupt
-from unmask.training.make import tally
+from unmask.training.make import grade_all
 from unmask.training.recipe import END, MASK, RECIPES, TINY, Share, learn
 
 SMALL = dataclasses.replace(
@@ -110,9 +109,7 @@ def test_the_embedded_model_is_small_and_solves_countdown_it_never_saw() -> None
     assert max(sizes) <= 15 * 2**20
     assert sum(sizes) <= 30 * 2**20
     task = Share("countdown", 3).task("validation")
-    result = tally(model, task, list(islice(task.problems(), 8)), LowConfidence(), 64)
-    assert result.accuracy >= 0.5
-    assert result.forward_passes == 32
+    assert grade_all(model, task, 8, LowConfidence(), 64).count([True]) >= 4
 
 
 def test_the_embedded_model_records_its_recipe() -> None:
@@ -129,6 +126,5 @@ def test_a_nano_model_learns_its_task(tmp_path: Path) -> None:
     folder = make(nano, tmp_path, CPU)
     assert folder is not None
     task = nano.watch[0].task("validation")
-    problems = list(islice(task.problems(), nano.problems))
-    result = tally(load_folder(folder), task, problems, LowConfidence(), nano.length)
-    assert result.accuracy > 0.25  # four blanks filled by chance: 1 in 256
+    right = grade_all(load_folder(folder), task, nano.problems, LowConfidence(), nano.length).count([True])
+    assert right > 0.25 * nano.problems  # four blanks filled by chance: 1 in 256

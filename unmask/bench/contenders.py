@@ -11,8 +11,7 @@ from torch import Tensor
 
 from unmask.bench import reference_loops
 from unmask.bench.subject import Measurement, Sizes, Subject, Tokens
-from unmask.core import Beliefs, CacheView, Canvas, Decoder, Denoiser, Noise, Wrapper, decode
-from unmask.core.shapes import Columns
+from unmask.core import Decoder, Denoiser, Noise, decode
 from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import check_known
 from unmask.models.network.kv_cache import EXACT, cached
@@ -53,20 +52,22 @@ class Contender:
             return False
         return not self.caches or (self.cache == EXACT) == (subject.network.block_size is not None)
 
-    def run(self, subject: Subject, prompts: Tokens, sizes: Sizes, seed: int, measurement: Measurement) -> Tokens:
-        """Return the prompt and the best answer of each problem."""
+    def run(self, subject: Subject, prompts: Tokens, sizes: Sizes, seed: int) -> Measurement:
+        """Decode all problems together, or one by one in the published loops."""
         if self.kind == "plain":
-            return self._run_plain(subject, prompts, sizes, seed, measurement)
+            return self._run_plain(subject, prompts, sizes, seed)
         denoiser = cached(subject.compiled if self.compiled else subject.network, self.cache, subject.name)
-        canvas = subject.canvas(prompts, sizes.length)
-        results = decode(self.decoder(sizes), Counted(denoiser, measurement), canvas, seed)
-        return [result.canvas.tokens[0, int(result.canvas.pad[0]) :].tolist() for result in results]
+        results = decode(self.decoder(sizes), denoiser, subject.canvas(prompts, sizes.length), seed)
+        tokens = [result.canvas.tokens[0, int(result.canvas.pad[0]) :].tolist() for result in results]
+        costs = [result.cost for result in results]
+        computed, positions = sum(cost.computed for cost in costs), sum(cost.positions for cost in costs)
+        return Measurement(tokens, costs[0].calls, computed, positions)
 
-    def _run_plain(
-        self, subject: Subject, prompts: Tokens, sizes: Sizes, seed: int, measurement: Measurement
-    ) -> Tokens:
+    def _run_plain(self, subject: Subject, prompts: Tokens, sizes: Sizes, seed: int) -> Measurement:
+        calls: list[torch.Size] = []
+
         def forward(tokens: Tensor) -> Tensor:
-            measurement.count(len(tokens), tokens.numel())
+            calls.append(tokens.shape)
             return subject.forward(tokens)
 
         settings: dict = {"block": sizes.block, "steps": sizes.steps, "seed": seed, "device": subject.network.device}
@@ -75,36 +76,18 @@ class Contender:
             loop = reference_loops.order_token_search
             settings |= {"beams": sizes.beams, "temperature": sizes.temperature, "rows_at_once": sizes.beams}
         mask_id = subject.network.mask_id
-        return [loop(forward, prompt, sizes.length, mask_id, **settings).tokens for prompt in prompts]
+        tokens = [loop(forward, prompt, sizes.length, mask_id, **settings).tokens for prompt in prompts]
+        return Measurement(tokens, len(calls), sum(rows for rows, _ in calls), sum(shape.numel() for shape in calls))
 
 
-class Counted(Wrapper):
-    """Counts the rows and positions that the network computes."""
-
-    def __init__(self, inner: Denoiser, measurement: Measurement):
-        super().__init__(inner)
-        self.measurement = measurement
-
-    def __call__(self, canvas: Canvas, at: Columns, cache: CacheView | None = None) -> Beliefs:
-        beliefs = self.inner(canvas, at, cache)
-        computed = canvas.width - canvas.pad if beliefs.computed is None else beliefs.computed
-        self.measurement.count(len(canvas), computed.sum())
-        return beliefs
-
-
-def _compiled(contenders: dict[str, Contender]) -> dict[str, Contender]:
-    return {
-        f"{name}-compiled": replace(contender, about=f"{name} with compiled layers", compiled=True)
-        for name, contender in contenders.items()
-    }
-
-
-_SEARCH = {"ots": Contender("Order-Token Search with every exact saving", "exact", search)}
-_EXACT = {
+CONTENDERS: dict[str, Contender] = {
+    "plain-path": Contender("the published low-confidence loop: one row per call, all logits", "plain", path),
+    "plain-ots": Contender("Algorithm 1 written plainly: K rows per call, all logits", "plain", search),
+    "path": Contender("low-confidence remasking", "exact", path),
+    "ots": Contender("Order-Token Search with every exact saving", "exact", search),
     "path-exact": Contender("path with the exact cache of a block-causal model", "exact", path, EXACT),
     "ots-exact": Contender("ots with the exact cache of a block-causal model", "exact", search, EXACT),
-}
-_CACHED = {
+    "path-cached": Contender("path with a KV cache outside the block", "approximate", path, "dual"),
     "ots-cached": Contender(
         "ots with a KV cache outside the block, and of the prefix while scoring", "approximate", search, "dual"
     ),
@@ -115,17 +98,10 @@ _CACHED = {
         f"ots-cached with the cache refreshed every {EVERY} steps", "approximate", search, f"dual(refresh={EVERY})"
     ),
 }
-CONTENDERS: dict[str, Contender] = {
-    "plain-path": Contender("the published low-confidence loop: one row per call, all logits", "plain", path),
-    "plain-ots": Contender("Algorithm 1 written plainly: K rows per call, all logits", "plain", search),
-    "path": Contender("low-confidence remasking", "exact", path),
-    **_SEARCH,
-    **_compiled(_SEARCH),
-    **_EXACT,
-    **_compiled(_EXACT),
-    "path-cached": Contender("path with a KV cache outside the block", "approximate", path, "dual"),
-    **_CACHED,
-    **_compiled(_CACHED),
+CONTENDERS |= {
+    f"{name}-compiled": replace(contender, about=f"{name} with compiled layers", compiled=True)
+    for name, contender in CONTENDERS.items()
+    if name == "path-exact" or name.startswith("ots")
 }
 
 

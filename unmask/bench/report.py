@@ -59,7 +59,7 @@ def _trial(case: Case) -> dict[str, Any]:
         "tokens_per_second": sizes.problems * sizes.length / seconds["median"],
         "calls": run.calls,
         "forward_passes": run.forward_passes,
-        "positions": int(run.positions),
+        "positions": run.positions,
         "memory": max(run.memory for run in case.runs) or None,
     }
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -22,18 +22,6 @@ from unmask.serve.engine import AsyncEngine
 
 CLIENTS = (1, 4, 16)
 HEAD = ["decoder", "clients", "requests", "requests/s", "tokens/s", "gain", "p50 s", "max s", "batch"]
-
-
-class Load(NamedTuple):
-    """The times of some requests."""
-
-    seconds: list[float]  # of each request, sorted
-    whole: float  # seconds of all requests together
-    sizes: Sequence[int] = ()  # sequences of each call of the network
-
-    @property
-    def pace(self) -> float:
-        return len(self.seconds) / self.whole
 
 
 @dataclass(frozen=True)
@@ -55,23 +43,24 @@ class Workload:
         generation = Generation(self.model, decoding)
         prompts = self.subject.random_ids(1 + self.each * (2 + sum(clients)), self.prompt, seed=0)
         generation.outputs([read_prompt(self.model, prompts.pop())])  # a warm-up
-        single = self._one_by_one(generation, [prompts.pop() for _ in range(self.each)])
-        yield self._row(decoder, 0, single, single)
+        times = [time.perf_counter()]
+        for _ in range(self.each):
+            generation.outputs([read_prompt(self.model, prompts.pop())])
+            times.append(time.perf_counter())
+        single = self._row(decoder, 0, [end - start for start, end in pairwise(times)], times[-1] - times[0])
+        yield single
         for number in clients:
-            yield self._row(decoder, number, asyncio.run(self._with_clients(decoding, number, prompts)), single)
+            measured = asyncio.run(self._with_clients(decoding, number, prompts))
+            yield self._row(decoder, number, *measured, pace=single["requests_per_second"])
 
     @property
     def model(self) -> Model:
         return Model(self.subject.name, self.subject.network, Numbers(), frozenset(), self.length)
 
-    def _one_by_one(self, generation: Generation, prompts: Sequence[list[int]]) -> Load:
-        times = [time.perf_counter()]
-        for prompt in prompts:
-            generation.outputs([read_prompt(self.model, prompt)])
-            times.append(time.perf_counter())
-        return Load(sorted(end - start for start, end in pairwise(times)), times[-1] - times[0])
-
-    async def _with_clients(self, decoding: Decoding, clients: int, prompts: list[list[int]]) -> Load:
+    async def _with_clients(
+        self, decoding: Decoding, clients: int, prompts: list[list[int]]
+    ) -> tuple[list[float], float, list[int]]:
+        """Return the seconds of each request and of all together, and the sequences of each call of the network."""
         sizes, seconds, numbers = list[int](), list[float](), count()
 
         async def client() -> None:
@@ -84,23 +73,32 @@ class Workload:
             engine.on_forward.append(lambda rows, requests: sizes.append(rows))
             began = time.perf_counter()
             await asyncio.gather(*(client() for _ in range(clients)))
-            return Load(sorted(seconds), time.perf_counter() - began, sizes)
+            return seconds, time.perf_counter() - began, sizes
 
-    def _row(self, decoder: str, clients: int, load: Load, single: Load) -> dict[str, Any]:
+    def _row(
+        self,
+        decoder: str,
+        clients: int,
+        seconds: list[float],
+        whole: float,
+        sizes: Sequence[int] = (),
+        pace: float | None = None,
+    ) -> dict[str, Any]:
+        per_second = len(seconds) / whole
         row = {
             "decoder": decoder,
             "clients": clients,  # 0: one request at a time, without an engine
-            "requests": len(load.seconds),
-            "seconds": load.whole,
-            "requests_per_second": load.pace,
-            "tokens_per_second": load.pace * self.length,
-            "gain": load.pace / single.pace,
-            "p50": load.seconds[len(load.seconds) // 2],
-            "max": load.seconds[-1],
-            "mean_batch": sum(load.sizes) / len(load.sizes) if load.sizes else None,
+            "requests": len(seconds),
+            "seconds": whole,
+            "requests_per_second": per_second,
+            "tokens_per_second": per_second * self.length,
+            "gain": per_second / (pace or per_second),  # over one request at a time
+            "p50": sorted(seconds)[len(seconds) // 2],
+            "max": max(seconds),
+            "mean_batch": sum(sizes) / len(sizes) if sizes else None,
             "memory": torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0,
         }
-        self.show(f"{decoder}, {clients} clients: {load.pace:.3g} requests/s, {row['gain']:.2f} × one at a time")
+        self.show(f"{decoder}, {clients} clients: {per_second:.3g} requests/s, {row['gain']:.2f} × one at a time")
         return row
 
 

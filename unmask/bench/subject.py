@@ -112,39 +112,32 @@ class Subject:
         return torch.cat([logits[:, :1], logits[:, :-1]], dim=1) if self.network.shifted else logits
 
 
-@dataclass
+@dataclass(frozen=True)
 class Measurement:
-    """The cost of one run. Counts are taken where the network is called, so identical rows count once."""
+    """The cost of one run; identical rows of a problem count once."""
 
-    tokens: Tokens = field(default_factory=list)  # prompt and best answer of each problem
+    tokens: Tokens  # prompt and best answer of each problem
+    calls: int
+    forward_passes: int
+    positions: int  # without padding
     seconds: float = 0.0
     memory: int = 0  # peak bytes above the baseline; 0 on a CPU
-    calls: int = 0
-    forward_passes: int = 0
-    positions: int | Tensor = 0  # without padding; a tensor on a GPU, so that counting does not wait for the device
-
-    def count(self, rows: int, positions: int | Tensor) -> None:
-        self.calls += 1
-        self.forward_passes += rows
-        self.positions = self.positions + positions
 
 
 @torch.inference_mode()
-def measure(run: Callable[[Measurement], Tokens], device: torch.device, baseline: int | None = None) -> Measurement:
+def measure(run: Callable[[], Measurement], device: torch.device, baseline: int | None = None) -> Measurement:
     """Run once. `baseline` is the memory in bytes to subtract; by default, what is allocated before the run."""
     gpu = device.type == "cuda"
     if gpu:
         torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
     before = allocated(device) if baseline is None else baseline
-    measurement = Measurement()
     began = now(device)
-    measurement.tokens = run(measurement)
+    measurement = run()
     if gpu:
         torch.cuda.synchronize(device)
-        measurement.memory = torch.cuda.max_memory_allocated(device) - before
-    measurement.seconds = now(device) - began
-    return measurement
+    memory = torch.cuda.max_memory_allocated(device) - before if gpu else 0
+    return replace(measurement, seconds=now(device) - began, memory=memory)
 
 
 def now(device: torch.device) -> float:

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 from typer.core import TyperGroup
 
-from unmask.environment import ASCII_ERRORS
 from unmask.errors import UnmaskError, nearest
 from unmask.runs.files import REASONS, finite_values
 
@@ -139,10 +138,10 @@ def explain(error: BaseException) -> str | None:
 
 
 def _prepare() -> None:
-    """Refuse a closed standard output and words that are not text; print ASCII where a stream has nothing else."""
+    """Refuse a closed standard output and words that are not text; print escapes where a stream has only ASCII."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=ASCII_ERRORS)
+            stream.reconfigure(errors="backslashreplace")
     if sys.stdout is None:
         raise UnmaskError("standard output is closed: redirect it to a file or to /dev/null")
     for place, word in enumerate(sys.argv[1:], 1):

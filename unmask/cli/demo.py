@@ -53,6 +53,7 @@ def demo(
     from unmask.report.plots import keep
     from unmask.runs.files import check_writable
     from unmask.runs.settings import MAX_FORWARD_PASSES, check_cost
+    from unmask.tasks import Countdown
     from unmask.view.trace_page import trace_page
 
     if page is not None:
@@ -60,32 +61,27 @@ def demo(
     for spec in map(decoder.make, DECODERS.values()):
         check_cost(spec, max(length, 1), MAX_FORWARD_PASSES, times=problems, advice="choose fewer problems")
     loaded = api.load(model)
-    some = list(islice(_task().problems(), problems))
-    results = _decode(loaded, some, length, seed)
+    task = Countdown()
+    some = list(islice(task.problems(), problems))
+    results = _decode(loaded, task, some, length, seed)
     if json:
         print_json(results)
     else:
-        formats.terminal([answer_table(some, results, DECODERS)])
+        formats.terminal([answer_table(some, results)])
         page = page or Path(tempfile.mkdtemp(prefix="unmask-")) / "demo.html"
     if page is not None:
         problem = _example(some, results)
         with status_line("making a page of one problem"):
-            traces = [traced(loaded, problem, spec, length, seed) for spec in (SEARCH, PATH)]
+            traces = [traced(loaded, task, problem, spec, length, seed) for spec in (SEARCH, PATH)]
         keep(trace_page(traces).encode(), page)
         if not json:
             print(f"A page that shows one of them step by step: {page}")
 
 
-def _task() -> Countdown:
-    from unmask.tasks import Countdown
-
-    return Countdown()
-
-
-def _decode(model: api.Model, problems: list[Problem], length: int, seed: int) -> list[dict[str, Any]]:
+def _decode(model: api.Model, task: Countdown, problems: list[Problem], length: int, seed: int) -> list[dict[str, Any]]:
     from unmask import api
 
-    task, results = _task(), []
+    results = []
     prompts = [task.messages(problem) for problem in problems]
     with status_line("starting") as update:
         for place, (name, spec) in enumerate(DECODERS.items(), 1):
@@ -110,11 +106,10 @@ def _example(problems: list[Problem], results: list[dict[str, Any]]) -> Problem:
     return next(found, problems[0])
 
 
-def traced(model: api.Model, problem: Problem, spec: str, length: int, seed: int) -> Shown:
+def traced(model: api.Model, task: Countdown, problem: Problem, spec: str, length: int, seed: int) -> Shown:
     from unmask import api
     from unmask.view.trace_page import Shown
 
-    task = _task()
     how: dict[str, Any] = {"decoder": spec, "length": length, "seed": seed, "key": task.key}
     output = api.generate(model, task.messages(problem), trace=True, **how)
     assert output.trace is not None
@@ -122,11 +117,11 @@ def traced(model: api.Model, problem: Problem, spec: str, length: int, seed: int
     return Shown(output.trace, grade.right, grade.answer)
 
 
-def answer_table(problems: Sequence[Problem], results: Results, specs: Mapping[str, str]) -> Table:
-    """Return the answers of each decoder and their cost; `specs` maps names to decoders."""
+def answer_table(problems: Sequence[Problem], results: Results) -> Table:
+    """Return the answers of each decoder and their cost."""
     from unmask.report.tables import Table
 
-    by_decoder = {name: [each for each in results if each["decoder"] == spec] for name, spec in specs.items()}
+    by_decoder = {name: [each for each in results if each["decoder"] == spec] for name, spec in DECODERS.items()}
     rows = []
     for place, problem in enumerate(problems):
         answers = [results[place] for results in by_decoder.values()]
@@ -134,12 +129,12 @@ def answer_table(problems: Sequence[Problem], results: Results, specs: Mapping[s
         rows.append([f"{' '.join(map(str, problem.data['numbers']))} → {problem.data['target']}", *shown])
     for key in COUNTED:
         rows.append([key.replace("_", " "), *(str(sum(each[key] for each in some)) for some in by_decoder.values())])
-    named = "; ".join(name if name == spec else f"{name} is {spec}" for name, spec in specs.items())
+    named = "; ".join(name if name == spec else f"{name} is {spec}" for name, spec in DECODERS.items())
     notes = [f"Decoders: {named}. A setting that is not written is at its default.", _summary(by_decoder), REMARK]
     if len(problems) < ENOUGH:
         few = "1 problem is" if len(problems) == 1 else f"{len(problems)} problems are"
         notes.append(f"{few} too few to compare decoders; docs/results.md uses {ENOUGH:,} per task.")
-    return Table.of("timing", TITLE, ("numbers → target", *specs), rows, notes)
+    return Table.of("timing", TITLE, ("numbers → target", *DECODERS), rows, notes)
 
 
 def _summary(by_decoder: Mapping[str, Results]) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import json as jsons
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unmask.cli import options
 from unmask.cli.boundary import print_answer, read_text, resumable, typed
-from unmask.cli.progress import board, counting
+from unmask.cli.progress import board, cell_text, counting
+from unmask.errors import UnmaskError
 
 if TYPE_CHECKING:
     from unmask.runs.store import Run
@@ -22,10 +25,10 @@ if TYPE_CHECKING:
 class GridOptions:
     """The cells of a grid, and the folder of its run."""
 
-    model: list[str] = field(default_factory=list)  # name, folder or hub id
-    task: list[str] = field(default_factory=list)  # task, such as gsm8k or countdown(level=4)
-    decoder: list[str] = field(default_factory=list)  # decoder, such as ots(beams=4)
-    out: Path = Path()  # run folder; an unfinished run resumes
+    model: list[str]  # name, folder or hub id
+    task: list[str]  # task, such as gsm8k or countdown(level=4)
+    decoder: list[str]  # decoder, such as ots(beams=4)
+    out: Path  # run folder; an unfinished run resumes
     length: list[int] = field(default_factory=list)  # masks after the prompt; default: the model's own
     seed: list[int] = field(default_factory=lambda: [0])  # seed of all random numbers; default: 0
     limit: int | None = None  # problems per task; default: all
@@ -40,8 +43,6 @@ def eval_(
     cells: Annotated[dict[str, Any], (__name__, "GridOptions")],
     tasks: options.TaskFields,
     work: options.EngineFields,
-    config: options.ConfigFile = None,  # type: ignore[assignment]  its callback always returns a value
-    dump: options.DumpConfig = False,
     decoding: options.DecodingFields,
     placement: options.PlacementFields,
     json: options.Json = False,
@@ -51,14 +52,11 @@ def eval_(
     \b
     Examples:
       unmask eval -m tiny -t countdown -d low-confidence -d 'ots(beams=4)' -l 64 --limit 20 --out runs/countdown
-      unmask eval -m tiny -t countdown -d low-confidence -l 64 --limit 20 --out runs/countdown --dump-config > run.toml
-      unmask eval --config run.toml --limit 40
       unmask eval -m GSAI-ML/LLaDA-8B-Instruct -t gsm8k -d ots -l 256 --engine ray --out runs/gsm8k
     """
-    if dump:
-        print(config.dump())
-        return
-    config.require("model", "task", "decoder", "out")
+    for name in ("model", "task", "decoder", "out"):
+        if not cells.get(name):
+            raise UnmaskError(f"Missing option '--{name}'")
     from unmask.runs.evaluation import evaluate
     from unmask.runs.grid import make_grid
     from unmask.runs.settings import Decoding, Placement
@@ -81,23 +79,25 @@ def _saved(folder: Path) -> str:
 
 
 def _facts(run: Run) -> dict[str, Any]:
-    from unmask.runs.progress import summarize
+    from unmask.report.gather import grouped, result_of
 
     cells = []
-    for cell, summary in summarize(run.records).items():
-        problems, records = len(summary.scores), summary.records
-        share = {"accuracy": summary.accuracy, "standard_error": None if problems < 2 else summary.error}
-        cost = {"forward_passes": summary.forward_passes / records, "failed": summary.failed}
-        cells.append({**cell._asdict(), **share, "problems": problems, "records": records, **cost})
+    for cell, records in grouped(run.records, attrgetter("cell")).items():
+        result = result_of(records)
+        score = result.estimate("score")
+        figures = {"accuracy": 100 * (score.value or 0.0), "standard_error": score.error and 100 * score.error}
+        figures |= {"problems": score.n, "records": len(records)}
+        passes = fmean(record.cost.forward_passes for record in records)
+        cells.append({**cell._asdict(), **figures, "forward_passes": passes, "failed": result.failed})
     return {"out": str(run.folder), "records": len(run.records), "cells": cells}
 
 
 def _table(run: Run) -> str:
-    from unmask.runs.progress import summarize
+    from unmask.report.gather import grouped
 
     lines = []
-    for cell, summary in summarize(run.records).items():
-        lines.append(f"{cell.model} · {cell.task} · {cell.decoder} · length {cell.length}\n  {summary}")
+    for cell, records in grouped(run.records, attrgetter("cell")).items():
+        lines.append(f"{cell.model} · {cell.task} · {cell.decoder} · length {cell.length}\n  {cell_text(records)}")
     if failed := [record for record in run.records if record.error]:
         lines.append(f"{len(failed)} failed; the first ({failed[0].problem}): {failed[0].error}")
     return "\n".join([*lines, f"{len(run.records)} records in {run.folder}"])

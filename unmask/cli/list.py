@@ -3,10 +3,6 @@
 import json as jsons
 import os
 import platform
-import re
-import shutil
-import sys
-import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, entry_points, version
@@ -21,7 +17,7 @@ from unmask.cli.options import Json
 from unmask.errors import UnmaskError
 from unmask.version import __version__
 
-Kind = Literal["decoders", "likelihoods", "models", "tasks", "scorers", "experiments"]
+Kind = Literal["decoders", "likelihoods", "models", "tasks", "scorers", "checkers", "experiments"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COLUMN = 33  # column in which the meaning of a setting begins
 PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "transformers", "math-verify", "matplotlib", "ray")
@@ -40,8 +36,7 @@ def list_(
       unmask list models --json
     """
     entries = listed(kind)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print_answer(json, entries, "\n".join(entry_lines(entry, width) for entry in entries))
+    print_answer(json, entries, "\n".join(map(entry_lines, entries)))
 
 
 def listed(what: Kind) -> list[dict[str, Any]]:
@@ -64,10 +59,12 @@ def registered_entries(what: Kind) -> list[dict[str, Any]]:
     from unmask.policies.likelihood import likelihood
     from unmask.runs.scoring import scorer
     from unmask.tasks import task
+    from unmask.tasks.checkers import checker
 
     if what == "experiments":
         return [_plain(each.name, f"{each.question.strip()} ({each.source})") for each in EXPERIMENTS.values()]
     registries = {"decoders": decoder, "likelihoods": likelihood, "models": model, "tasks": task, "scorers": scorer}
+    registries |= {"checkers": checker}
     entries = [describe_entry(registries[what], name) for name in registries[what]]
     if what == "models":
         examples = {name: family.find(name).example for name in family}
@@ -80,15 +77,15 @@ def _plain(name: str, summary: str, **more: str) -> dict[str, Any]:
     return {"name": name, "aliases": [], "summary": summary, "settings": [], **more}
 
 
-def entry_lines(entry: dict[str, Any], width: int | None = None) -> str:
-    """Return a line for the entry and one for each setting, wrapped at this width."""
+def entry_lines(entry: dict[str, Any]) -> str:
+    """Return a line for the entry and one for each setting."""
     name = f"{entry['name']} ({', '.join(entry['aliases'])})" if entry["aliases"] else entry["name"]
     text = [f"{name}: {entry['summary']}"]
     for setting in entry["settings"]:
         default = f"={setting['default']}" if setting["default"] is not None else ""
         head = f"    {setting['name']}{default}"
         text.append(f"{head:<{COLUMN - 1}} {_meaning(**setting)}".rstrip())
-    return "\n".join(text if width is None else [_wrapped(line, width) for line in text])
+    return "\n".join(text)
 
 
 def _meaning(meaning: str, choices: list[str] | None, **_: Any) -> str:
@@ -96,14 +93,6 @@ def _meaning(meaning: str, choices: list[str] | None, **_: Any) -> str:
         return meaning
     words = f"{', '.join(choices[:-1])} or {choices[-1]}"
     return f"{meaning} ({words})" if meaning else words
-
-
-def _wrapped(line: str, width: int) -> str:
-    """Wrap at words; further lines are indented like the meanings if the terminal is wide enough."""
-    indent = 4 if not line.startswith(" ") else COLUMN if width >= 2 * COLUMN else 8
-    if width < 2 * COLUMN:
-        line = re.sub(r"(?<=\S) {2,}", "  ", line)
-    return textwrap.fill(line, max(width, 20), subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
 def env(json: Json = False) -> None:

@@ -1,19 +1,12 @@
 """Arguments and options that several commands share. This module, like the commands, is imported without torch.
 
-`expand` makes an option of every field of a settings dataclass, `--config` reads the options of a command from a TOML
-file, in which a key is an option's name without dashes, and `--dump-config` writes one:
-
-    model = "tiny"
-    decoder = ["low-confidence", "ots(beams=4)"]
-    length = 64
+`expand` makes an option of every field of a settings dataclass.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import json
-import tomllib
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,9 +15,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from unmask.cli.boundary import read_text
 from unmask.describe import FieldText, source_constant, source_fields
-from unmask.errors import UnmaskError, nearest
 
 MODEL = "tiny"  # the model of a command when none is named
 SCORER = source_constant("unmask.runs.scoring", "SCORER")
@@ -77,9 +68,10 @@ TaskFields = Annotated[dict[str, Any], (__name__, "TaskOptions")]
 EngineFields = Annotated[dict[str, Any], (__name__, "EngineOptions")]
 
 TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "Decoder": str, "Path": Path}
-TYPES |= {"list[int]": list[int], "list[str]": list[str], "tuple[str, ...]": list[str]}
+TYPES |= {"list[int]": list[int], "list[str]": list[str], "tuple[str, ...]": list[str], "tuple[Check, ...]": list[str]}
 LETTERS = {"decoder": "-d", "length": "-l", "model": "-m", "out": "-o", "problems": "-n", "seed": "-s", "task": "-t"}
 METAVARS = {"decoder": "SPEC", "task": "SPEC", "model": "MODEL", "guidance": "SCALE", "cache": "KIND", "stop": "TEXT"}
+METAVARS |= {"check": "SPEC"}
 METAVARS |= {"memory": "GB", "data": "DIR", "compact": "DIR", "out": "PATH", "prompts": "FILE"}
 DEFAULT_METAVARS = {str: "NAME", list[str]: "NAME", Path: "FILE"}  # N for numbers
 
@@ -157,70 +149,3 @@ MaxForwardPasses = Annotated[
 ]
 ScorerName = Annotated[str, option(SCORER_HELP, "--scorer", "-w", metavar="SPEC")]
 ScoreBlock = Annotated[int | None, option(SCORE_BLOCK, metavar="N")]
-
-
-@dataclass(frozen=True)
-class CommandOptions:
-    """The options of a command: typed, read from a file, or not given."""
-
-    context: Any
-
-    @property
-    def known(self) -> dict[str, Any]:
-        """Options by their longest name without dashes, except those about the file itself."""
-        named = {max(option.opts, key=len).lstrip("-"): option for option in self.context.command.params}
-        return {name: option for name, option in named.items() if name not in ("config", "dump-config", "help")}
-
-    def load(self, path: Path) -> None:
-        """Use the values of a file as defaults."""
-        text = read_text(path, "the configuration")
-        try:
-            values = {key.replace("_", "-"): value for key, value in tomllib.loads(text).items()}
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise UnmaskError(f"{str(path)!r} is not TOML: {error}") from None
-        for key, value in values.items():
-            if key not in self.known:
-                raise UnmaskError(f"unknown option {key!r} in {str(path)!r}: {nearest(key, self.known)}")
-            if any(isinstance(each, dict) for each in (value if isinstance(value, list) else [value])):
-                raise UnmaskError(f"{key} in {str(path)!r} is a table: write a value, such as {key} = 'ots(beams=4)'")
-        self.context.default_map = {
-            self.known[key].name: [value] if self.known[key].multiple and not isinstance(value, list) else value
-            for key, value in values.items()
-        }
-
-    def dump(self) -> str:
-        """Return every option that has a value as TOML, and the others as comments."""
-        lines = []
-        for name, option in self.known.items():
-            value = self.context.params.get(option.name)
-            empty = value is None or value == () or value == []
-            lines.append(f"# {name} =  # {option.help}" if empty else f"{name} = {_toml(value)}")
-        return "\n".join(lines)
-
-    def require(self, *names: str) -> None:
-        """Refuse missing options. The parser does not require them, since a file may contain them."""
-        for name in names:
-            if not self.context.params.get(self.known[name].name):
-                raise UnmaskError(f"Missing option '--{name}': give it here, or in a file by --config")
-
-
-def _load(context, path):  # without annotations typer passes both
-    options = CommandOptions(context)
-    if path is not None and not context.resilient_parsing:
-        options.load(path)
-    return options
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, bool | int | float):
-        return str(value).lower()
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-CONFIG = "Read options from a TOML file; options on the command line take precedence."
-ConfigFile = Annotated[
-    CommandOptions, option(CONFIG, "--config", metavar="FILE", is_eager=True, parser=Path, callback=_load)
-]
-DumpConfig = Annotated[bool, option("Print the options as a file for --config, and do nothing else.", "--dump-config")]

@@ -8,12 +8,12 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unmask.core import Frame, Watch
     from unmask.runs.evaluation import RecordCallback
-    from unmask.runs.progress import CellSummary
     from unmask.runs.record import Cell, Record
 
 HEARTBEAT = 30.0  # seconds between lines if standard error is not a terminal
@@ -81,24 +81,36 @@ def counting(what: str) -> Iterator[Callable[[int, int], Any]]:
 @contextmanager
 def board() -> Iterator[RecordCallback]:
     """Yield a watcher of records that shows progress, rate, cost and the accuracy of the current cell."""
-    from unmask.runs.progress import CellSummary
-
-    cells: dict[Cell, CellSummary] = defaultdict(CellSummary)
+    cells: dict[Cell, list[Record]] = defaultdict(list)
     began = before = 0.0  # time when this run began, and how many records it began with
     with _bar() as update:
 
         def watch(records: Sequence[Record], done: int, total: int) -> None:
             nonlocal began, before
             for record in records:
-                cells[record.cell].add(record)
+                cells[record.cell].append(record)
             if done == len(records):  # a run begins with the records in its folder
                 began, before = time.monotonic(), done
             rate = (done - before) / max(time.monotonic() - began, 1e-9)
             last = records[-1] if records else None
-            text = f"{cells[last.cell]} · {last.decoder}" if last else "starting"
+            text = f"{cell_text(cells[last.cell])} · {last.decoder}" if last else "starting"
             update(done, total, f"{rate:.1f}/s · {text}")
 
         yield watch
+
+
+def cell_text(records: Sequence[Record]) -> str:
+    """Return the mean score of a cell's records, with its spread and cost."""
+    from unmask.report.gather import result_of
+    from unmask.report.statistics import wilson
+
+    result = result_of(records)
+    score, failed = result.estimate("score"), f", {result.failed} failed" if result.failed else ""
+    low, high = wilson(score.value or 0.0, score.n)
+    within = f" ± {100 * score.error:.1f}" if score.error else ""
+    counted = f"n={score.n}" if within else f"{100 * low:.0f} to {100 * high:.0f}, n={score.n}"
+    passes = fmean(record.cost.forward_passes for record in records)
+    return f"{100 * (score.value or 0.0):.1f}{within} % ({counted}), {passes:.0f} forward passes{failed}"
 
 
 @contextmanager

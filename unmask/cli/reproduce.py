@@ -158,7 +158,6 @@ def _show_plan(experiments: list[Experiment], setup: Setup, device: str, prompts
 def _planned(cell: PlannedCell) -> tuple[str, ...]:
     from unmask.experiments.run import duration
 
-    numbers = (cell.length, cell.beams, cell.temperature, cell.block or "–", cell.steps or "–", cell.votes)
-    rules = (cell.wording, cell.metric, " ".join(map(str, cell.seeds)))
-    counts = (str(cell.problems), str(cell.draws), f"{cell.forward_passes:,}", duration(cell.hours))
-    return (cell.experiment, cell.benchmark, cell.task, cell.method, *map(str, numbers), *rules, *counts)
+    shown = asdict(cell) | {"seeds": " ".join(map(str, cell.seeds)), "hours": duration(cell.hours)}
+    shown |= {"forward_passes": f"{cell.forward_passes:,}"}
+    return tuple("–" if value is None else str(value) for name, value in shown.items() if name != "spec")

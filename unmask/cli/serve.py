@@ -54,9 +54,9 @@ def serve(
         from unmask.serve import server
     except ImportError as error:
         raise UnmaskError(f"serving needs {error.name}: pip install 'unmask[serve]'") from None
-    reachable = server.Address(host, port)
-    reachable.check(keys, unlocked)
-    reachable.bind().close()
+    if not keys and not unlocked:
+        server.check_host(host)
+    server.bind(host, port).close()
     cluster = nullcontext()
     if not chosen.local:
         cluster = _cluster(names, replicas, chosen.address, where.chosen_device == "cuda")
@@ -64,7 +64,7 @@ def serve(
         metrics = server.Metrics()
         how: dict[str, Any] = {"limits": accepted, "decoding": decoding, "placement": where, "replicas": replicas}
         engines = server.make_engines(names, metrics, on_ray=not chosen.local, log_prompts=log_prompts, **how)
-        server.run(engines, metrics, reachable, keys, lambda url: print(f"unmask: serving at {url}", file=sys.stderr))
+        server.run(engines, metrics, host, port, keys, lambda url: print(f"unmask: serving at {url}", file=sys.stderr))
 
 
 @contextmanager

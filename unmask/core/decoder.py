@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+import torch
 from torch import Tensor
 
 from unmask.core.canvas import Canvas
@@ -57,6 +58,12 @@ class Frame:
         """Return some of its rows, without how they came about."""
         group = None if self.group is None else self.group[index]
         return Frame(self.canvas.rows(index), self.score[index], self.step, group=group)
+
+    def joined(self, more: Frame) -> Frame:
+        """Append the rows of a frame of the same batch, without how they came about."""
+        group = None if self.group is None or more.group is None else torch.cat([self.group, more.group])
+        score = torch.cat([self.score, more.score])
+        return Frame(self.canvas.joined(more.canvas), score, max(self.step, more.step), group=group)
 
 
 class Decoder(ABC):

@@ -80,6 +80,8 @@ class Cost:
     seconds: float  # its share of the batch's seconds
     memory: int  # peak bytes allocated on the device; 0 where the device does not report it
     batch_seconds: float = 0.0  # seconds of the whole batch
+    checks: int = 0  # texts that were checked
+    check_seconds: float = 0.0  # seconds that the checks took
 
 
 class Meter(Wrapper):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -15,8 +16,32 @@ from unmask.core.decoder import Branch, Frame
 from unmask.core.denoiser import Denoiser
 from unmask.core.noise import Noise, Purpose
 from unmask.core.schedule import Schedule
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Columns, Float, Int, PerRow, Score, Steps, Tokens
+from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Float, Int, PerRow, Score, Steps, Tokens
 from unmask.errors import UnmaskError
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Checks finished texts, given as the numbers of their problems in the batch and their ids without padding."""
+
+    def __call__(self, problem: Sequence[int], ids: Sequence[Sequence[int]]) -> Sequence[tuple[float, range]]:
+        """Return each text's score, 0 if it fails, 1 if it passes, and the positions that are wrong, if known."""
+        ...
+
+    def cost(self, problem: int) -> tuple[int, float]:
+        """Return the number of texts of a problem that were checked, and the seconds that took."""
+        ...
+
+
+class Verdicts(NamedTuple):
+    """What a check says of the rows."""
+
+    score: Score  # 1 passes, 0 fails, between them is partly right
+    wrong: AtBool  # slots inside the part of the text that is wrong; none where it is not known
+
+    @property
+    def passed(self) -> Bool[Tensor, " row"]:
+        return self.score >= 1
 
 
 @dataclass(frozen=True)
@@ -34,16 +59,17 @@ class Rows:
     scores: Float[Tensor, "row block"] | None = None  # scores by block, where a search sets them
     cache: CacheView | None = None  # cached keys and values of the block that rows work on
     lead: int | None = None  # positions of the first block that are given, for a block-causal model
+    judge: Judge | None = None  # what checks finished texts, where the user or the task has a check
 
     @classmethod
-    def start(cls, canvas: Canvas, model: Denoiser, seed: int | Sequence[int] = 0) -> Rows:
+    def start(cls, canvas: Canvas, model: Denoiser, seed: int | Sequence[int] = 0, judge: Judge | None = None) -> Rows:
         leads = set(leads_of(canvas, model.block_size))
         if len(leads) > 1:
             raise UnmaskError(
                 f"these prompts end at different places of the model's blocks of {model.block_size}: "
                 "decode them one by one"
             )
-        return cls(canvas, Noise.of(canvas, seed), canvas.slots, canvas.problem, model, lead=leads.pop())
+        return cls(canvas, Noise.of(canvas, seed), canvas.slots, canvas.problem, model, lead=leads.pop(), judge=judge)
 
     def __len__(self) -> int:
         return len(self.canvas)
@@ -123,6 +149,15 @@ class Rows:
             cache = cache.wider(self.slots[:, span])
         return self.model(self.canvas, at, cache)
 
+    def check(self) -> Verdicts:
+        """Return what the check says of these finished rows. Without a check none passes and nothing is wrong."""
+        if self.judge is None:
+            return Verdicts(self.canvas.logp.new_zeros(len(self)), torch.zeros_like(self.slots, dtype=torch.bool))
+        scores, wrong = zip(*judged(self.judge, self.canvas), strict=True)
+        places = self.canvas.places(self.slots)
+        start, stop = places.new_tensor([[part.start, part.stop] for part in wrong]).T[:, :, None]
+        return Verdicts(self.canvas.logp.new_tensor(scores), (places >= start) & (places < stop))
+
     def uniform(self, purpose: Purpose, step: Steps, at: Columns, draws: int = 1) -> Tensor:
         """Return the rows' random numbers for these columns, (row, at, draw)."""
         return self.noise.uniform(purpose, step, self.canvas.places(at), draws)
@@ -155,7 +190,8 @@ class Rows:
             self.group[index],
         )
         scores = None if self.scores is None else self.scores[index]
-        return Rows(canvas, noise, slots, group, self.model, scores, self.cache and self.cache.take(index), self.lead)
+        cache = self.cache and self.cache.take(index)
+        return Rows(canvas, noise, slots, group, self.model, scores, cache, self.lead, self.judge)
 
     def put(self, index: Int[Tensor, " some"], rows: Rows) -> Rows:
         """Put rows that were taken by `only` back where they came from."""
@@ -178,10 +214,14 @@ class Rows:
         first, copies = distinct(self.canvas, self.group[:, None])
         return self.group.new_tensor(first), self.group.new_tensor(copies)
 
-    def samples(self, count: int) -> Rows:
-        """Return `count` independent copies of each row, sample i with the noise of a run under `reseed(seed, i)`."""
-        parent, sample = self.children(count)
-        rows = self.keep(parent)
+    def samples(self, count: int, which: range | None = None) -> Rows:
+        """Return `count` independent copies of each row, or `which` of them.
+
+        Sample i has the noise of a run under `reseed(seed, i)`.
+        """
+        which = range(count) if which is None else which
+        parent, number = self.children(len(which))
+        rows, sample = self.keep(parent), number + which.start
         return replace(rows, noise=rows.noise.again(sample), group=rows.group * count + sample)
 
     def joined(self, rows: Rows) -> Rows:
@@ -189,11 +229,16 @@ class Rows:
         canvas, noise = self.canvas.joined(rows.canvas), self.noise.joined(rows.noise)
         slots, group = torch.cat([self.slots, rows.slots]), torch.cat([self.group, rows.group])
         scores = None if self.scores is None or rows.scores is None else torch.cat([self.scores, rows.scores])
-        return Rows(canvas, noise, slots, group, self.model, scores, lead=self.lead)
+        return Rows(canvas, noise, slots, group, self.model, scores, lead=self.lead, judge=self.judge)
 
-    def best(self, count: int, copy: PerRow | None = None) -> Int[Tensor, " best"]:
-        """Return the `count` best rows of each group, the earlier of equals; of those with equal `copy` the best."""
+    def best(self, count: int, copy: PerRow | None = None, verdict: Score | None = None) -> Int[Tensor, " best"]:
+        """Return the `count` best rows of each group, the earlier of equals; of those with equal `copy` the best.
+
+        Rows of a higher verdict come before all others.
+        """
         ranked = self.score.sort(descending=True, stable=True).indices
+        if verdict is not None:
+            ranked = ranked[verdict[ranked].sort(descending=True, stable=True).indices]
         if copy is not None:
             ranked = ranked[torch.isin(ranked, first_of_each(copy, ranked, 1))]
         return first_of_each(self.group, ranked, count)
@@ -216,6 +261,12 @@ class Rows:
         group = frame.canvas.problem if frame.group is None else frame.group
         rows = self.leave().keep(torch.searchsorted(self.group, group))
         return replace(rows, canvas=frame.canvas, scores=frame.score[:, None])
+
+
+def judged(judge: Judge, canvas: Canvas) -> Sequence[tuple[float, range]]:
+    """Return what a judge says of the rows of a canvas."""
+    tokens, pads = canvas.tokens.tolist(), canvas.pad.tolist()
+    return judge(canvas.problem.tolist(), [row[pad:] for row, pad in zip(tokens, pads, strict=True)])
 
 
 def first_of_each(group: PerRow, ranked: Int[Tensor, " some"], count: int) -> Int[Tensor, " best"]:

@@ -12,7 +12,7 @@ import torch
 from unmask.core.canvas import Canvas
 from unmask.core.decoder import Decoder, Frame, resolve
 from unmask.core.denoiser import Cost, Denoiser, Listener, Meter
-from unmask.core.rows import Rows, leads_of
+from unmask.core.rows import Judge, Rows, judged, leads_of
 from unmask.core.text import check_context
 from unmask.errors import UnmaskError
 
@@ -29,6 +29,7 @@ class Decoded:
     canvas: Canvas
     score: list[float]
     cost: Cost
+    verdicts: list[float] | None = None  # what a check says of each row, where there is one
 
 
 class Session:
@@ -42,6 +43,7 @@ class Session:
         seed: int | Sequence[int] = 0,  # one for all problems, or one for each
         adapt: Adapter | None = None,
         listen: bool = False,
+        judge: Judge | None = None,
     ):
         if not len(canvas):
             raise UnmaskError("there is nothing to decode: give at least one prompt")
@@ -55,7 +57,7 @@ class Session:
         self.model = adapt(self.meter, self.canvas) if adapt else self.meter
         self.listener = Listener(self.model) if listen else None
         with torch.inference_mode():
-            self.rows = Rows.start(self.canvas, self.listener or self.model, seed)
+            self.rows = Rows.start(self.canvas, self.listener or self.model, seed, judge)
         self.decoder = resolve(decoder, denoiser.block_size, self.rows.length)
         self.frame: Frame | None = None
 
@@ -89,13 +91,17 @@ class Session:
             raise UnmaskError("the model returned logits that are not numbers: check its weights and dtype")
         if not canvas.done:
             raise UnmaskError(f"the decoder ended with {int(canvas.masked.sum())} masks left: write every slot")
+        judge = self.rows.judge
+        verdicts = [score for score, _ in judged(judge, canvas)] if judge else None
         counts, results, device = self.meter.counts.T.tolist(), {}, self.model.device
         memory = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
         shared = {"seconds": seconds / len(self.canvas), "memory": memory, "batch_seconds": seconds}
         for problem in problems:
             rows = (canvas.problem == problem).nonzero()[:, 0]
-            cost = Cost(self.meter.calls, *counts[problem], **shared)
-            results[problem] = Decoded(canvas.rows(rows), score[rows].tolist(), cost)
+            checks = judge.cost(problem) if judge else (0, 0.0)
+            cost = Cost(self.meter.calls, *counts[problem], **shared, checks=checks[0], check_seconds=checks[1])
+            said = verdicts and [verdicts[row] for row in rows.tolist()]
+            results[problem] = Decoded(canvas.rows(rows), score[rows].tolist(), cost, said)
         return results
 
 
@@ -108,12 +114,16 @@ def decode(
     adapt: Adapter | None = None,
     watch: Watch | None = None,
     listen: bool = False,
+    judge: Callable[[list[int]], Judge | None] | None = None,
 ) -> list[Decoded]:
-    """Return the final rows of every problem, in the canvas's order. With `listen`, frames hold their model calls."""
+    """Return the final rows of every problem, in the canvas's order. With `listen`, frames hold their model calls.
+
+    `judge` returns what checks the texts of a batch of problems, given their numbers in the canvas.
+    """
     results: dict[int, Decoded] = {}
     for numbers in _alike(canvas, denoiser.block_size):
         group = torch.tensor(numbers, device=canvas.tokens.device)
-        session = Session(decoder, denoiser, canvas.rows(group), seed, adapt, listen)
+        session = Session(decoder, denoiser, canvas.rows(group), seed, adapt, listen, judge and judge(numbers))
         for frame in session:
             if watch:
                 watch(numbers, frame)

@@ -3,6 +3,9 @@
 A position is judged by its log p once it is hidden inside the finished text. The least likely share of positions is
 masked and filled by a greedy adaptive path. The new text is kept where its score is higher; a row whose new text is
 not better is done.
+
+With a check, a text that passes is not repaired, the part that the check calls wrong is what is masked, and a new text
+is better if the check says so, or if it says the same of both and the score is higher.
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil
 
+import torch
+
 from unmask.core import Decoder, Frame, Rows, decoder
-from unmask.core.shapes import AtFloat, PerRow
+from unmask.core.shapes import AtBool, AtFloat, PerRow
 from unmask.decoders.adaptive import Adaptive
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between
 from unmask.policies.likelihood import Interleaved, Likelihood, likelihood, predict_slots
@@ -42,31 +47,41 @@ class Repair(Decoder):
         every = rows.after(frame)
         parent = every.best(1)
         rows = every.keep(parent)
-        logp, number = predict_slots(rows, self.likelihood), frame.step
+        verdict, wrong = rows.check()
+        trying, number = (verdict < 1).nonzero()[:, 0], frame.step
+        logp = rows.canvas.logp.gather(1, rows.slots)
+        if len(trying):
+            logp = logp.index_copy(0, trying, predict_slots(rows.keep(trying), self.likelihood))
         rows = rows.with_scores(logp.sum(1, keepdim=True))
         yield replace(rows.frame(number), parent=parent)
-        trying, _ = rows.children(1)
-        for _ in range(self.rounds):
+        for _ in range(self.rounds if len(trying) else 0):
             trial = start = rows.only(trying)
-            for trial, steps in self._rewrite(start, logp[trying]):
+            for trial, steps in self._rewrite(start, logp[trying], wrong[trying]):
                 number = max(number, int(steps.max()))
                 yield rows.put(trying, trial).frame(number)
             fresh = predict_slots(trial, self.likelihood)
-            better = (fresh.sum(1) > logp[trying].sum(1)).nonzero()[:, 0]
+            said, where = trial.check()
+            likelier = (said == verdict[trying]) & (fresh.sum(1) > logp[trying].sum(1))
+            better = (likelier | (said > verdict[trying])).nonzero()[:, 0]
             trying = trying[better]
             if len(trying):
                 logp = logp.index_copy(0, trying, fresh[better])
                 rows = rows.put(trying, trial.keep(better)).leave()
+            verdict, wrong = verdict.index_copy(0, trying, said[better]), wrong.index_copy(0, trying, where[better])
             rows = rows.with_scores(logp.sum(1, keepdim=True))
             yield rows.frame(number)
+            trying = trying[verdict[trying] < 1]
             if not len(trying):
                 return
 
-    def _rewrite(self, rows: Rows, logp: AtFloat) -> Iterator[tuple[Rows, PerRow]]:
-        """Mask the least likely slots, then fill them; each row counts on from its own last step."""
-        slots = logp.sort(dim=1, stable=True).indices[:, : self._masks(rows.length)]
+    def _rewrite(self, rows: Rows, logp: AtFloat, wrong: AtBool) -> Iterator[tuple[Rows, PerRow]]:
+        """Mask the least likely slots, of the wrong ones where they are known, and fill them from the last step on."""
+        suspect = wrong | ~wrong.any(1, keepdim=True)
+        ranked = logp.masked_fill(~suspect, torch.inf).sort(dim=1, stable=True).indices
+        hidden = torch.zeros_like(wrong).scatter(1, ranked[:, : self._masks(rows.length)], True) & suspect
         steps = rows.canvas.order.gather(1, rows.slots).amax(1) + 1
-        rows = rows.remask(rows.slots.gather(1, slots))
+        first = rows.slots.gather(1, hidden.byte().argmax(1, keepdim=True))
+        rows = rows.remask(torch.where(hidden, rows.slots, first))
         yield rows, steps
         yield from Adaptive(block=rows.length).walk(rows, steps)
 

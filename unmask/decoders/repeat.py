@@ -38,22 +38,52 @@ class Repeated(Decoder):
             raise UnmaskError(f"inner must choose by score, got {decoder.name(self.inner)!r}: votes cannot be nested")
 
     def __call__(self, rows: Rows) -> Iterator[Frame]:
-        """Yield frames of all samples together. At the end each sample keeps its best row."""
-        samples, last = rows.samples(self.n), None
-        for last in self.inner(samples):
-            assert last.group is not None
-            yield replace(last, group=last.group // self.n, ended=None)
-        if last is None or last.group is None:
-            return
-        best = first_of_each(last.group, last.score.sort(descending=True, stable=True).indices, 1)
-        group = last.group // self.n
-        score = self.weight(samples, last, best)
+        """Yield frames of all samples together. At the end each sample keeps its best row.
+
+        With a check, samples come in waves, each as many as there were before, until a text of the problem passes.
+        """
+        done = shown = rows.keep(rows.group[:0]).frame(0)  # the best rows of earlier waves, and the last frame
+        places, drawn = rows.group[:0], 0  # the rows of the last frame that the best rows are
+        while drawn < self.n and len(rows):
+            which = range(drawn, min(self.n, 2 * drawn or 1) if rows.judge else self.n)
+            samples, last, drawn = rows.samples(self.n, which), None, which.stop
+            for frame in self.inner(samples):
+                yield self._beside(frame, last, done, places)
+                last, places = frame, len(frame.canvas) + torch.arange(len(places), device=places.device)
+            if last is None or last.group is None:
+                return
+            best = first_of_each(last.group, last.score.sort(descending=True, stable=True).indices, 1)
+            wave = replace(last.rows(best), score=self.weight(samples, last, best))
+            passed = samples.after(wave).check().passed if rows.judge else best[:0]
+            rows = rows.keep((~torch.isin(rows.group, last.group[best][passed] // self.n)).nonzero()[:, 0])
+            shown, done, places = self._beside(last, None, done, places), wave.joined(done), torch.cat([best, places])
+        yield from self._final(shown, done, places)
+
+    def _beside(self, frame: Frame, last: Frame | None, done: Frame, places: PerRow) -> Frame:
+        """Return a frame of one wave together with the best rows of earlier waves, which were shown at `places`."""
+        assert frame.group is not None
+        if not len(places):
+            return replace(frame, group=frame.group // self.n, ended=None)
+        assert done.group is not None
+        if last is None or last.group is None:  # a new sample is shown as made from an earlier one of its problem
+            parent = places[(frame.group[:, None] // self.n == done.group // self.n).byte().argmax(1)]
+        elif frame.parent is None and len(last.canvas) != len(frame.canvas):
+            parent = torch.searchsorted(last.group, frame.group)
+        else:
+            parent = torch.arange(len(frame.canvas), device=places.device) if frame.parent is None else frame.parent
+        both, group = frame.joined(done), torch.cat([frame.group, done.group]) // self.n
+        return replace(both, group=group, branch=frame.branch, parent=torch.cat([parent, places]))
+
+    def _final(self, shown: Frame, done: Frame, places: PerRow) -> Iterator[Frame]:
+        """Yield the best row of every sample, by problem, then by sample or by score, unless that was shown already."""
+        assert done.group is not None
+        order = done.group.sort(stable=True).indices
         if self.ranked:
-            ranked = score.sort(descending=True, stable=True).indices
-            ranked = ranked[group[best[ranked]].sort(stable=True).indices]
-            best, score = best[ranked], score[ranked]
-        if not torch.equal(score, last.score[best]) or best.tolist() != list(range(len(last.canvas))):
-            yield Frame(last.canvas.rows(best), score, last.step, group=group[best], parent=best)
+            order = order[done.score[order].sort(descending=True, stable=True).indices]
+            order = order[(done.group[order] // self.n).sort(stable=True).indices]
+        final = done.rows(order)
+        if not torch.equal(final.score, shown.score) or places[order].tolist() != list(range(len(shown.canvas))):
+            yield replace(final, group=done.group[order] // self.n, parent=places[order])
 
     def weight(self, samples: Rows, last: Frame, best: PerRow) -> Score:
         """Return the score of each sample's best row."""

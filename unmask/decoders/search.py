@@ -7,6 +7,10 @@ predicting them again. The answer is the text of highest score.
 
 A problem ends when no plausible second choice is left, when a text is predicted again with certainty, or when its
 forward passes are spent. Nothing is drawn at random: the seed does not matter.
+
+With a check, a problem ends when a text passes. Until then every choice may be tried, the likeliest five after the
+first at each slot, those inside the part of a text that is wrong a little earlier. No forward passes are spent on
+scores: what the check says orders the texts, and log p along their paths orders those of which it says the same.
 """
 
 from __future__ import annotations
@@ -20,13 +24,15 @@ import torch
 from torch import Tensor
 
 from unmask.core import Decoder, Frame, Rows, Schedule, decoder
-from unmask.core.rows import first_of_each
-from unmask.core.shapes import AtBool, AtFloat, AtTokens, Bool, Columns, Int, PerRow, Score
+from unmask.core.rows import Verdicts, first_of_each
+from unmask.core.shapes import AtBool, Columns, Float, Int, PerRow, Score
 from unmask.decoders.adaptive import advance_by_row
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between
 from unmask.policies.draft import Draft, top
 from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
 
+CHOICES = 5  # choices after the first that are tried at a slot where a check can tell the right one, instead of one
+WRONG = 1.0  # added to the log odds of choices inside the part of a text that is wrong
 HURRY = 1.25  # a step writes at least masks / passes_left ** HURRY: few at first, more when the budget runs out
 
 
@@ -61,14 +67,16 @@ class Hypotheses:
 
     rows: Rows
     problem: PerRow  # the problem that each row belongs to
-    second: AtTokens  # the second most likely token
-    odds: AtFloat  # log p of the second choice minus that of the first; -inf where it is not to be taken
-    prior: Score  # sum of the odds of the second choices that led to this row
+    others: Int[Tensor, "row at choice"]  # the most likely tokens after the first
+    odds: Float[Tensor, "row at choice"]  # their log p minus that of the first; -inf where it is not to be taken
+    prior: Score  # sum of the odds of the choices that led to this row
+    verdicts: Verdicts  # what a check says of this row; of unchecked rows that they fail, and nothing about where
 
     @classmethod
     def blank(cls, rows: Rows, problem: PerRow, prior: Score) -> Hypotheses:
-        odds = rows.canvas.logp.new_full(rows.slots.shape, -torch.inf)
-        return cls(rows, problem, torch.zeros_like(rows.slots), odds, prior)
+        others = torch.zeros_like(rows.slots)[:, :, None].repeat(1, 1, CHOICES if rows.judge else 1)
+        odds = torch.full_like(others, -torch.inf, dtype=prior.dtype)
+        return cls(rows, problem, others, odds, prior, replace(rows, judge=None).check())
 
     @property
     def step(self) -> Int[Tensor, "row at"]:
@@ -85,22 +93,22 @@ class Hypotheses:
         return replace(self.rows.joined(more.rows).frame(max(self.last, more.last)), score=score)
 
     def joined(self, more: Hypotheses) -> Hypotheses:
-        names = ("problem", "second", "odds", "prior")
-        return Hypotheses(
-            self.rows.joined(more.rows), *(torch.cat([getattr(self, n), getattr(more, n)]) for n in names)
-        )
+        names = ("problem", "others", "odds", "prior")
+        tensors = {name: torch.cat([getattr(self, name), getattr(more, name)]) for name in names}
+        verdicts = Verdicts(*map(torch.cat, zip(self.verdicts, more.verdicts, strict=True)))
+        return Hypotheses(self.rows.joined(more.rows), **tensors, verdicts=verdicts)
 
-    def deviate(self, text: PerRow, slot: PerRow) -> tuple[Hypotheses, Hypotheses]:
-        """Return the rows without these second choices, and new rows that begin with them."""
-        rows, odds = replace(self.rows.keep(text).leave(), scores=None), self.odds[text, slot]
+    def deviate(self, text: PerRow, slot: PerRow, choice: PerRow) -> tuple[Hypotheses, Hypotheses]:
+        """Return the rows without these choices, and new rows that begin with them."""
+        rows, odds = replace(self.rows.keep(text).leave(), scores=None), self.odds[text, slot, choice]
         column, step = rows.slots.gather(1, slot[:, None]), self.step[text]
         began = step.gather(1, slot[:, None])
         logp = rows.canvas.logp.gather(1, column) + odds[:, None]
         rows = rows.remask(torch.where(step >= began, rows.slots, column))
-        token = self.second[text, slot][:, None]
+        token = self.others[text, slot, choice][:, None]
         rows = rows.write(column, token, torch.ones_like(token, dtype=torch.bool), began[:, 0], logp)
         fresh = Hypotheses.blank(rows, self.problem[text], self.prior[text] + odds)
-        return replace(self, odds=self.odds.index_put((text, slot), odds.new_tensor(-torch.inf))), fresh
+        return replace(self, odds=self.odds.index_put((text, slot, choice), odds.new_tensor(-torch.inf))), fresh
 
 
 @decoder("search")
@@ -129,7 +137,7 @@ class BestFirstSearch(Decoder):
         found = blank = Hypotheses.blank(rows, problem, rows.canvas.logp.new_zeros(len(rows)))
         for found in self._write(blank, budget.left, budget):
             yield found.rows.frame(found.last)
-        found, searched = self._score_first(found, budget), problem
+        found, searched = self._evaluate_first(found, budget), problem
         while len(chosen := self._choose(found, budget)) and not budget.late:
             ended, searched = self._ended(found, chosen, searched)
             found, started = found.deviate(*chosen.unbind(1))
@@ -140,16 +148,16 @@ class BestFirstSearch(Decoder):
                 if budget.late:
                     break
             if not budget.late:
-                found = found.joined(self._score(fresh, budget))
+                found = found.joined(self._evaluate(fresh, budget))
         best = self._best(found)
         yield replace(found.rows.keep(best).frame(found.last), parent=best)
 
     def _best(self, found: Hypotheses) -> Int[Tensor, " best"]:
         """Return the final rows of every problem: the best distinct texts."""
-        return found.rows.best(self.width, found.rows.distinct()[1])
+        return found.rows.best(self.width, found.rows.distinct()[1], found.verdicts.score)
 
     def _ended(
-        self, found: Hypotheses, chosen: Int[Tensor, "some two"], before: Int[Tensor, " before"]
+        self, found: Hypotheses, chosen: Int[Tensor, "some three"], before: Int[Tensor, " before"]
     ) -> tuple[Frame | None, Int[Tensor, " searched"]]:
         """Return the final rows of problems that were searched before and are not now, and the problems that are."""
         searched = found.problem[chosen[:, 0]].unique()
@@ -165,25 +173,25 @@ class BestFirstSearch(Decoder):
         Once the batch is late, each block is filled in one step.
         """
         size, allowed = texts.rows.plan(self._sizes(texts.rows.length)[1]).block, allowed.clone()
-        second, odds = texts.second.clone(), texts.odds.clone()
+        others, odds = texts.others.clone(), texts.odds.clone()
 
         def write(index: PerRow, rows: Rows, at: Columns, step: PerRow) -> Rows:
             budget.spend(texts.problem[index])
             beliefs = rows.ask(at)
-            token, logp = beliefs.top(2)
+            token, logp = beliefs.top(1 + others.shape[2])
             draft = Draft(rows, at, token[:, :, 0], logp[:, :, 0], beliefs, step)
             where = self._written(draft, torch.ones_like(index) if budget.late else allowed[index])
             row, place = where.nonzero().unbind(1)
             slot = index[row], torch.searchsorted(rows.slots, at)[row, place]
-            second[slot] = token[row, place, 1]
-            odds[slot] = (logp[row, place, 1] - logp[row, place, 0]).to(odds.dtype)
+            others[slot] = token[row, place, 1:]
+            odds[slot] = (logp[row, place, 1:] - logp[row, place, :1]).to(odds.dtype)
             return draft.write(where)
 
         start, _ = texts.rows.advance(size)  # all together: a deviation may have nothing to write
         for rows, _ in advance_by_row(start, texts.step.amax(1), size, write):
             allowed -= 1
             budget.end_step()
-            yield replace(texts, rows=rows, second=second.clone(), odds=odds.clone())
+            yield replace(texts, rows=rows, others=others.clone(), odds=odds.clone())
 
     def _written(self, draft: Draft, allowed: PerRow) -> AtBool:
         """Return what a step writes: what is sure, the surest, and enough for the blocks that follow to be reached."""
@@ -196,25 +204,21 @@ class BestFirstSearch(Decoder):
         count = torch.maximum((masked & (draft.logp.exp() >= self.sure)).sum(1), quota).clamp(min=1)
         return top(draft.logp, masked, count[:, None])
 
-    def _choose(self, found: Hypotheses, budget: Budget) -> Int[Tensor, "some two"]:
-        """Return the likeliest deviations of every problem, each a row and a slot, as far as its budget goes."""
-        value, cost = found.prior[:, None] + found.odds, self._cost(found)
-        left = budget.left.masked_fill(self._certain(found, len(budget.left)), 0)[found.problem]
-        row, slot = ((value >= log(self.plausible)) & (cost <= left[:, None])).nonzero().unbind(1)
-        ranked = value[row, slot].sort(descending=True, stable=True).indices
+    def _choose(self, found: Hypotheses, budget: Budget) -> Int[Tensor, "some three"]:
+        """Return the likeliest deviations of every problem, each a row, a slot and a choice, within its budget."""
+        value, cost = found.prior[:, None, None] + found.odds, self._cost(found)
+        left = budget.left[found.problem]
+        likely = value > -torch.inf if found.rows.judge else value >= log(self.plausible)
+        row, slot, choice = (likely & (cost <= left[:, None])[:, :, None]).nonzero().unbind(1)
+        value = value + WRONG * found.verdicts.wrong[:, :, None]
+        ranked = value[row, slot, choice].sort(descending=True, stable=True).indices
         chosen = first_of_each(found.problem[row], ranked, self.width)  # ordered by problem, best first
-        row, slot = row[chosen], slot[chosen]
+        row, slot, choice = row[chosen], slot[chosen], choice[chosen]
         total, problem = cost[row, slot].cumsum(0), found.problem[row]
         start = torch.searchsorted(problem, problem)  # the first deviation of the same problem
         of_problem = total - total[start] + cost[row, slot][start]
         affordable = of_problem <= left[row]
-        return torch.stack([row[affordable], slot[affordable]], dim=1)
-
-    def _certain(self, found: Hypotheses, problems: int) -> Bool[Tensor, " problem"]:
-        """Return True for problems with a text that is predicted again with probability `sure` or more."""
-        best = found.rows.score.new_full((problems,), -torch.inf)
-        best = best.scatter_reduce(0, found.problem, found.rows.score, "amax")
-        return best.exp() >= self.sure
+        return torch.stack([row[affordable], slot[affordable], choice[affordable]], dim=1)
 
     def _cost(self, found: Hypotheses) -> Int[Tensor, "row at"]:
         """Estimate the forward passes of each deviation: the steps its text took from there on, and its score."""
@@ -225,25 +229,31 @@ class BestFirstSearch(Decoder):
         count = torch.zeros_like(budget.left).index_add(0, fresh.problem, torch.ones_like(fresh.problem))
         return (budget.left // count.clamp(min=1))[fresh.problem] - self._scoring(fresh)
 
-    def _score_first(self, found: Hypotheses, budget: Budget) -> Hypotheses:
-        """Score the first text where the budget allows a second one; elsewhere it is the answer as it is."""
-        passes, score = self._scoring(found), found.rows.score
-        searched = budget.left > 2 * passes
+    def _evaluate_first(self, found: Hypotheses, budget: Budget) -> Hypotheses:
+        """Evaluate the first text where the budget allows a second one; elsewhere it is the answer as it is."""
+        if found.rows.judge:
+            return self._evaluate(found, budget)
+        searched = budget.left > 2 * self._scoring(found)
         budget.stop((~searched).nonzero()[:, 0])
-        some = searched.nonzero()[:, 0]
+        some, score = searched.nonzero()[:, 0], found.rows.score
         if len(some) and not budget.late:
-            budget.spend(some, passes)
-            score = score.index_copy(0, some, predict_slots(found.rows.keep(some), self.likelihood).sum(1))
+            part = replace(found, rows=found.rows.keep(some), problem=found.problem[some])
+            score = score.index_copy(0, some, self._evaluate(part, budget).rows.score)
         return replace(found, rows=found.rows.leave().with_scores(score[:, None]))
 
-    def _score(self, texts: Hypotheses, budget: Budget) -> Hypotheses:
-        budget.spend(texts.problem, self._scoring(texts))
-        score = predict_slots(texts.rows, self.likelihood).sum(1, keepdim=True)
-        return replace(texts, rows=texts.rows.leave().with_scores(score))
+    def _evaluate(self, texts: Hypotheses, budget: Budget) -> Hypotheses:
+        """Check texts, or score them where there is no check. One that passes or is certain ends its problem."""
+        verdicts, score = texts.rows.check(), texts.rows.score
+        if not texts.rows.judge:
+            budget.spend(texts.problem, self._scoring(texts))
+            score = predict_slots(texts.rows, self.likelihood).sum(1)
+        passed = verdicts.passed if texts.rows.judge else score.exp() >= self.sure
+        budget.stop(texts.problem[passed])
+        return replace(texts, rows=texts.rows.leave().with_scores(score[:, None]), verdicts=verdicts)
 
     def _scoring(self, texts: Hypotheses) -> int:
-        """Return the forward passes that the score of one text takes."""
-        return self.likelihood.forward_passes(slice(0, texts.rows.length))
+        """Return the forward passes that the score of one text takes; a check takes none."""
+        return 0 if texts.rows.judge else self.likelihood.forward_passes(slice(0, texts.rows.length))
 
     def _sizes(self, length: int) -> tuple[int, int]:
         """Return budget and block for `length` masks. The default block leaves every block a forward pass."""

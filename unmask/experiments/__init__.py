@@ -1,10 +1,11 @@
 """The paper's tables and figures: for each a question, the cells that answer it, and what their records show."""
 
-from unmask.errors import UnmaskError, nearest
+from unmask.errors import check_known
 from unmask.experiments import (
     approximations,
     block_size,
     case_study,
+    checks,
     frontier,
     lengths,
     nfe_scaling,
@@ -20,13 +21,12 @@ from unmask.experiments.experiment import Experiment
 
 PAPER = (table_1.EXPERIMENT, lengths.FIGURE_1D, table_2.EXPERIMENT, pass_at_k.EXPERIMENT, nfe_scaling.EXPERIMENT)
 MORE = (wall_time.EXPERIMENT, temperature.EXPERIMENT, block_size.EXPERIMENT, lengths.TABLE_S3, case_study.EXPERIMENT)
-OURS = (frontier.EXPERIMENT, search_settings.EXPERIMENT, score_quality.EXPERIMENT, approximations.EXPERIMENT)
-EXPERIMENTS = {each.name: each for each in (temperature.FIRST, *PAPER, *MORE, *OURS)}
+OURS = (frontier.EXPERIMENT, checks.EXPERIMENT, search_settings.EXPERIMENT, score_quality.EXPERIMENT)
+EXPERIMENTS = {each.name: each for each in (temperature.FIRST, *PAPER, *MORE, *OURS, approximations.EXPERIMENT)}
 
 
 def find(name: str) -> Experiment:
-    if name not in EXPERIMENTS:
-        raise UnmaskError(f"unknown experiment {name!r}: {nearest(name, EXPERIMENTS)}")
+    check_known(EXPERIMENTS, experiment=name)
     return EXPERIMENTS[name]
 
 

@@ -11,8 +11,7 @@ from unmask.experiments.results import Results
 from unmask.experiments.run import Runner, describe_machine, seconds_of
 from unmask.experiments.setup import BENCHMARKS, Method, Part, Setup, single_parts
 from unmask.experiments.tables import average_plot, chance, corrected, cost_table, points
-from unmask.report.frontier import draw_frontier
-from unmask.report.plots import FORWARD_PASSES
+from unmask.report.plots import FORWARD_PASSES, draw_frontier
 from unmask.report.tables import MISSING, Table
 
 LENGTH = 256  # for models without an answer length of their own

@@ -172,18 +172,12 @@ def packed(results: Results) -> Iterator[dict[str, Any]]:
     """Yield the lines of a packed file: what was planned and measured, and the runs without texts."""
     yield {"asked": header(results), "measured": results.measured}
     for part, run in results.runs.items():
-        yield {"part": part}
-        yield from pack(run)
+        yield {"part": part, **pack(run)}
 
 
 def read_packed(path: Path) -> Results:
     first, *rest = read_lines(path)
-    starts = [place for place, line in enumerate(rest) if "part" in line]
-    ends = [*starts[1:], len(rest)]
-    runs = {
-        rest[start]["part"]: unpack(rest[start + 1 : end], rest[start]["part"])
-        for start, end in zip(starts, ends, strict=False)
-    }
+    runs = {line["part"]: unpack(line, line["part"]) for line in rest}
     return _results(first["asked"], path, runs, first["measured"])
 
 

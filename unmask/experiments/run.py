@@ -62,7 +62,11 @@ class Runner:
             samples=part.samples,
             limit=part.limit,
             metric=setup.metric,
-            decoding=Decoding(cache=None if part.cache == "none" else part.cache, early_end=part.early_end),
+            decoding=Decoding(
+                cache=None if part.cache == "none" else part.cache,
+                early_end=part.early_end,
+                check=(part.check,) if part.check else (),
+            ),
             placement=self.placement,
             here=self.here,
             **self.allowed(part.task),

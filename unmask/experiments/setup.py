@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask.core import decoder
 from unmask.decoders import Random
-from unmask.errors import UnmaskError, check_at_least, nearest
+from unmask.errors import check_at_least, check_known
 from unmask.models.load import check_name
 from unmask.report.gather import grouped
 from unmask.tasks import Metric
@@ -157,8 +157,7 @@ def setup_for(
     if lengths:
         check_at_least(1, length=min(lengths))
     for wanted in benchmarks or ():
-        if wanted not in BENCHMARKS:
-            raise UnmaskError(f"unknown benchmark {wanted!r}: {nearest(wanted, BENCHMARKS)}")
+        check_known(BENCHMARKS, benchmark=wanted)
     setup = TINY if model == TINY.model else replace(PUBLISHED, model=model)
     changes: dict[str, Any] = {"grid": grid, "methods": tuple(methods or ())}
     if beams is not None:
@@ -217,6 +216,7 @@ class Part:
     samples: int = 1
     cache: str = "none"
     early_end: bool = False
+    check: str = ""  # check of finished texts; empty: none
 
     @classmethod
     def of(
@@ -281,6 +281,5 @@ def selected(setup: Setup, methods: Iterable[Method]) -> list[Method]:
     known = {method.name: method for method in methods}
     kept = [method for name, method in known.items() if not setup.methods or name in setup.methods]
     if not kept:
-        wrong = setup.methods[0]
-        raise UnmaskError(f"unknown method {wrong!r}: {nearest(wrong, known)}")
+        check_known(known, method=setup.methods[0])
     return kept

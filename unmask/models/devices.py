@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import torch
+from rich.filesize import decimal as format_bytes
 
 from unmask.errors import UnmaskError, check_known, nearest
 from unmask.models.network.transformer import Shape
@@ -142,10 +143,3 @@ def _alternatives(shape: Shape, precision: str, device: torch.device) -> list[st
                 fitting.append(f"device='{other}' with dtype='{dtype}' would fit ({format_bytes(size)})")
                 break
     return fitting
-
-
-def format_bytes(size: int) -> str:
-    for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= scale:
-            return f"{size / scale:.1f} {unit}"
-    return f"{size} bytes"

@@ -11,11 +11,12 @@ from typing import Any
 
 from rich import box
 from rich.cells import cell_len
+from rich.columns import Columns
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from unmask.environment import as_printed
 from unmask.report.gather import visible
 from unmask.report.tables import BEST, MISSING, SECOND, Table, TableCell
 
@@ -55,20 +56,18 @@ def _print_stacked(console: Console, table: Table) -> None:
     """Print each row below its name, for a terminal that is too narrow for columns."""
     for row in table.rows:
         console.print(Text(_shown(row[0].text)))
-        line = Text("  ")
-        for head, cell in zip(table.head[1:], row[1:], strict=True):
-            part = Text.assemble((f"{_shown(head)} ", "dim"), (_shown(cell.text), STYLES.get(cell.rank, "")), "  ")
-            if cell.text == MISSING:
-                continue
-            if line.cell_len + part.cell_len - 2 > console.width and line.plain.strip():
-                console.print(line)
-                line = Text("  ")
-            line.append_text(part)
-        console.print(line)
+        parts = [
+            Text.assemble((f"{_shown(head)} ", "dim"), (_shown(cell.text), STYLES.get(cell.rank, "")))
+            for head, cell in zip(table.head[1:], row[1:], strict=True)
+            if cell.text != MISSING
+        ]
+        console.print(Padding(Columns(parts, padding=(0, 2)), (0, 0, 0, 2)))
 
 
 def _shown(text: str) -> str:
-    return as_printed(visible(text))
+    """Return a text as standard output will print it, so that columns are aligned."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return visible(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def markdown(tables: Sequence[Table], legend: Legend) -> str:

@@ -16,7 +16,7 @@ from unmask.errors import UnmaskError
 from unmask.policies.choice import by_majority
 from unmask.registry import Call, parse
 from unmask.report.statistics import Estimate, across, estimate, pass_at_k
-from unmask.runs.grid import decoder_label, meaning, spec_text, task_label
+from unmask.runs.grid import CHECKED, decoder_label, meaning, spec_text, task_label
 from unmask.runs.record import Cell, Record
 from unmask.runs.store import Run
 
@@ -73,7 +73,7 @@ def visible(text: str) -> str:
 
 Quantity = Literal["right", "score"]  # whole answers, or parts of answers where a task counts those
 Item = TypeVar("Item")
-COSTS = ("forward_passes", "computed", "positions")
+COSTS = ("forward_passes", "computed", "positions", "checks")
 
 
 @dataclass(frozen=True)
@@ -255,11 +255,18 @@ def _mean_costs(records: Sequence[Record], times: float) -> dict[str, float]:
 
 
 def _distinct_records(runs: Iterable[Run]) -> list[Record]:
-    """Return every record once; raise an error if two runs contradict each other."""
+    """Return every record once; raise an error if two runs contradict each other.
+
+    Where some runs had a check and others had not, or a different one, the decoders of the former name it.
+    """
+    runs = list(runs)
+    apart = len({run.check for run in runs}) > 1
     records: dict[tuple[object, ...], tuple[Record, Run]] = {}
     versions: dict[str, tuple[int, Run]] = {}
     for run in runs:
         for record in run.records:
+            if apart and run.check:
+                record = replace(record, decoder=f"{record.decoder}{CHECKED}{run.check}")
             version, first = versions.setdefault(record.task, (record.task_version, run))
             if version != record.task_version:
                 raise UnmaskError(

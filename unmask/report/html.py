@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from unmask.report.run_report import RunReport
 
 STATIC = Path(__file__).with_name("static")
+SHOWN = ("problem", "seed", "sample", "text", "answer", "score", "likelihood", "error")  # fields of a record
 
 
 def render_template(template: Path, style: str, script: str, **values: Any) -> str:
@@ -127,15 +128,6 @@ def _order(record: Record) -> tuple[Any, ...]:
 
 def _shown(record: Record) -> dict[str, Any]:
     """Return the fields of a record that the page shows; the script finds them by name."""
-    return {
-        "problem": record.problem,
-        "seed": record.seed,
-        "sample": record.sample,
-        "text": record.text,
-        "answer": record.answer,
-        "right": 0 if record.error is not None else None if record.right is None else int(record.right),
-        "score": record.score,
-        "likelihood": record.likelihood,
-        "forward_passes": record.cost.forward_passes,
-        "error": record.error,
-    }
+    right = 0 if record.error is not None else None if record.right is None else int(record.right)
+    own = {name: getattr(record, name) for name in SHOWN}
+    return own | {"right": right, "forward_passes": record.cost.forward_passes}

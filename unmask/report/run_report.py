@@ -19,9 +19,9 @@ from unmask.report import formats
 from unmask.report.gather import Group, Series, gather, pass_curve
 from unmask.report.html import render_page
 from unmask.report.plots import Plot, draw, report_plots
+from unmask.report.statistics import wilson
 from unmask.report.tables import Pair, Table, choose_baseline, compare_with, report_tables
 from unmask.runs.grid import decoder_label, task_label
-from unmask.runs.progress import wilson
 from unmask.runs.record import Cell, Name, trace_file
 from unmask.runs.settings import Decoding, Placement
 from unmask.runs.store import Run, read_run
@@ -29,6 +29,7 @@ from unmask.runs.store import Run, read_run
 CELL = ("decoder", "length", "seed")  # settings of a cell, not of a run
 SETTINGS = {name: value for name, value in Decoding().to_dict().items() if name not in CELL}
 USUAL: dict[str, Any] = {"metric": "ours", **SETTINGS, "cache": "none", "precision": Placement().precision}
+CHECK = "check"  # runs may differ in it: then decoders are named with theirs
 APPROXIMATE = {"early_end": "Early end", "cache": "A cache"}
 
 
@@ -59,9 +60,9 @@ class Source:
 def source_of(run: Run) -> Source:
     """Read the source of a run from its header."""
     head, machine = run.head, run.head.get("machine", {})
-    planned = planned_records(run)
+    planned = {Cell(*cell): count for *cell, count in head.get("cells") or ()}  # empty if the header does not say
     have = Counter(record.cell for record in run.records)
-    missing = [(cell, have[cell], count) for cell, count in (planned or {}).items() if have[cell] < count]
+    missing = [(cell, have[cell], count) for cell, count in planned.items() if have[cell] < count]
     parts = [machine.get("gpu"), machine.get("platform"), machine.get("torch") and f"torch {machine['torch']}"]
     steps = [(str(each.get("created", "")), str(each.get("command") or "")) for each in (head, *head.get("grown", ()))]
     typed = [(date, command) for date, command in steps if command]
@@ -161,14 +162,16 @@ def shared_settings(runs: Sequence[Run]) -> dict[str, Any]:
     """Return the settings that are not the defaults; raise an error if two runs differ in one."""
     for first, second in combinations(runs, 2):
         models = set(first.spec.get("models", ())) & set(second.spec.get("models", ()))
-        for key in (*USUAL, *(["dtype"] if models else [])):
+        for key in (*(key for key in USUAL if key != CHECK), *(["dtype"] if models else [])):
             before, after = (run.spec.get(key, USUAL.get(key)) for run in (first, second))
             if before != after:
                 raise UnmaskError(
                     f"{str(first.folder)!r} and {str(second.folder)!r} differ in {key} ({before} and {after}): "
                     "their figures do not compare, report them separately"
                 )
-    return {key: runs[0].spec[key] for key, usual in USUAL.items() if runs[0].spec.get(key, usual) != usual}
+    checks = {run.check for run in runs}
+    shared = {key: usual for key, usual in USUAL.items() if key != CHECK or len(checks) == 1}
+    return {key: runs[0].spec[key] for key, usual in shared.items() if runs[0].spec.get(key, usual) != usual}
 
 
 def describe_settings(settings: Mapping[str, Any]) -> str:
@@ -188,12 +191,6 @@ def traces_of(runs: Sequence[Run]) -> dict[Name, Path]:
         paths = {record.name: run.folder / trace_file(record.name) for record in run.records}
         traces |= {name: path for name, path in paths.items() if path.name in stored}
     return traces
-
-
-def planned_records(run: Run) -> dict[Cell, int] | None:
-    """Return the number of records that each cell of the finished run has; None if the header does not say."""
-    cells = run.head.get("cells")
-    return {Cell(*cell): count for *cell, count in cells} if cells else None
 
 
 def missing_table(sources: Sequence[Source]) -> list[Table]:

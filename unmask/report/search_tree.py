@@ -50,11 +50,6 @@ class SearchStep:
         return sum(node.kept for node in self.nodes)
 
     @property
-    def distinct(self) -> int:
-        """Return the number of distinct rows that were kept."""
-        return len({node.tokens for node in self.nodes if node.kept})
-
-    @property
     def path(self) -> Node:
         return next(node for node in self.nodes if node.chosen)
 
@@ -68,9 +63,8 @@ class Beside:
     """The text that a second decoder wrote at the positions of each search."""
 
     label: str
-    texts: tuple[str, ...]  # one per search
-    logp: tuple[float, ...]  # log-probability of each text when it was written
-    met: tuple[str, ...]  # whether the search kept it, pruned it or never drew it
+    # For each search the text, its log p when it was written, and if the search kept it, pruned it or never drew it.
+    parts: tuple[tuple[str, float, str], ...]
 
 
 @dataclass(frozen=True)
@@ -87,10 +81,11 @@ class Tree:
 def read_tree(trace: Trace, beside: Trace | None = None) -> Tree:
     """Read the tree of a search from its trace, and compare it with a second trace of the same prompt."""
     try:
-        reader = Reader(trace)
+        reader, header, passes = Reader(trace), trace.header, trace.end["cost"]["forward_passes"]
+        title = f"{reader.label} · {header['model']} · seed {header['seed']} · {passes} forward passes"
         searches, answer = reader.searches(), trace.end["texts"][trace.end["chosen"]]
         other = None if beside is None else _beside(Reader(beside), reader, searches)
-        return Tree(reader.title, trace.header["prompt"], answer, tuple(searches), other)
+        return Tree(title, header["prompt"], answer, tuple(searches), other)
     except (KeyError, IndexError, TypeError) as error:
         raise UnmaskError(f"the trace is incomplete or damaged: {type(error).__name__} {error}") from None
 
@@ -104,11 +99,6 @@ class Reader:
         self.blank = (*header["ids"], *[self.mask] * header["length"])
         self.slots = [place for place, token in enumerate(self.blank) if token == self.mask]
         self.label = decoder_label(header["decoder"], len(self.slots))
-
-    @property
-    def title(self) -> str:
-        header, passes = self.trace.header, self.trace.end["cost"]["forward_passes"]
-        return f"{self.label} · {header['model']} · seed {header['seed']} · {passes} forward passes"
 
     def searches(self) -> list[SearchStep]:
         places: list[int | None] = [None]  # of each row, the node it came from in the latest search
@@ -176,13 +166,12 @@ def _beside(other: Reader, reader: Reader, searches: Sequence[SearchStep]) -> Be
         raise UnmaskError("the two traces answer different prompts or lengths: there is nothing to compare")
     canvas, chosen = list(other.trace.replay())[-1].canvas, other.trace.end["chosen"]
     final, logp = canvas.tokens[chosen].tolist(), canvas.logp[chosen].tolist()
-    written = [search.path.written for search in searches]
-    return Beside(
-        other.label,
-        tuple(other.text(final, places) for places in written),
-        tuple(sum(logp[place] for place in places) for places in written),
-        tuple(_met(search, final, reader) for search in searches),
-    )
+    parts = []
+    for search in searches:
+        places = search.path.written
+        total = sum(logp[place] for place in places)
+        parts.append((other.text(final, places), total, _met(search, final, reader)))
+    return Beside(other.label, tuple(parts))
 
 
 def _met(search: SearchStep, final: Sequence[int], reader: Reader) -> str:
@@ -201,12 +190,12 @@ def describe(tree: Tree, width: int = 100) -> str:
     last = tree.searches[-1]
     lines = [_flat(tree.title), _flat(tree.prompt)]
     lines += [f"{heading(place, search)}: {search.counts}" for place, search in enumerate(tree.searches)]
-    lines += ["", f"{last.distinct} distinct of {last.kept} rows survive the last search"]
+    distinct = len({node.tokens for node in last.nodes if node.kept})
+    lines += ["", f"{distinct} distinct of {last.kept} rows survive the last search"]
     lines += _branches(tree, 0, None, "")
     if tree.beside:
         lines += ["", f"beside it {_flat(tree.beside.label)}"]
-        for text, logp, met in zip(tree.beside.texts, tree.beside.logp, tree.beside.met, strict=True):
-            lines.append(f"  {met:<11} {hundredths(logp):>8}  {_flat(text)}")
+        lines += [f"  {met:<11} {hundredths(logp):>8}  {_flat(text)}" for text, logp, met in tree.beside.parts]
     return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines) + "\n"
 
 

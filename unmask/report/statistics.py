@@ -1,7 +1,7 @@
 """Estimates and paired tests. Every error is over problems, since draws of one problem are not independent.
 
-Written by hand: Holm's correction, pass@k and the exact sign-flip test of many problems, which scipy does not have, and
-the bootstrap, whose draws all comparisons of the same number of problems share.
+Written by hand: Holm's correction and the exact sign-flip test of many problems, which scipy does not have, and the
+bootstrap, whose draws all comparisons of the same number of problems share.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ RESAMPLES = 2000
 FEWEST = 30  # problems for which a normal distribution is close enough
 LEVEL = 0.95  # confidence level of the bootstrap interval
 GRAIN = 100_000  # largest denominator of a share of draws
-WORK = 20_000_000  # most cosines for an exact test
-CHUNK = 100  # resamples in one array
+WORK = 20_000_000  # most additions for an exact test
 
 
 @dataclass(frozen=True)
@@ -52,13 +51,20 @@ def estimate(values: Mapping[str, float] | Sequence[float]) -> Estimate:
     """Return the mean and its standard error; each value is that of one problem, averaged over seeds and samples."""
     numbers = list(values.values()) if isinstance(values, Mapping) else list(values)
     n = len(numbers)
-    if not n:
-        return Estimate(None, None, 0)
+    if n < 2:
+        return Estimate(numbers[0] if numbers else None, None, n)
     mean = math.fsum(numbers) / n
-    if n == 1:
-        return Estimate(mean, None, 1)
     variance = math.fsum((value - mean) ** 2 for value in numbers) / (n - 1)
     return Estimate(mean, math.sqrt(variance / n), n)
+
+
+def wilson(share: float, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """Return the 95 % interval of a share of n problems (Wilson, 1927), which has a width even if all of them agree."""
+    if n == 0:
+        return 0.0, 1.0
+    centre, spread = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low, high = ((centre + sign * spread) / (1 + z * z / n) for sign in (-1, 1))
+    return max(0.0, min(low, share)), min(1.0, max(high, share))
 
 
 def across(parts: Sequence[Mapping[str, float]]) -> Estimate:
@@ -98,14 +104,12 @@ def _joint_error(parts: Sequence[Estimate] | Sequence[Comparison]) -> float | No
 def pass_at_k(n: int, right: int, k: int) -> float:
     """Return 1 − C(n−c, k) / C(n, k), the probability that k of n draws include one of c right ones (arXiv 2107.03374).
 
-    It is computed as −expm1 of a sum of logarithms, so that nothing overflows and small values keep their digits.
+    It is a ratio of whole numbers, so that nothing overflows and small values keep their digits.
     """
     if not 0 <= right <= n or not 1 <= k <= n:
         raise ValueError(f"pass@k of n={n}, c={right}, k={k} is not defined")
-    if n - right < k:
-        return 1.0
-    few, many = sorted((right, k))  # the ratio is the same with c and k exchanged
-    return -math.expm1(math.fsum(math.log1p(-many / i) for i in range(n - few + 1, n + 1)))
+    subsets = math.comb(n, k)
+    return (subsets - math.comb(n - right, k)) / subsets
 
 
 def mcnemar(better: int, worse: int) -> float:
@@ -132,28 +136,21 @@ def holm(chances: Sequence[float]) -> list[float]:
 def sign_flip(differences: Sequence[float]) -> float:
     """Return the two-sided p of the mean if each problem's difference were equally likely to have the other sign.
 
-    With one draw per problem this is McNemar's test. With several, the differences are fractions with a common
-    denominator, and the distribution of their sum comes from its characteristic function, ∏ cos(t·dᵢ). Where that is
-    slow, the normal distribution is used.
+    With one draw per problem this is McNemar's test. With several, the differences are whole multiples of a common
+    fraction, and the distribution of their sum is computed problem by problem. Where that is slow, the normal
+    distribution is used.
     """
-    fractions = [Fraction(difference).limit_denominator(GRAIN) for difference in differences]
-    observed = abs(sum(fractions))
-    shares = [abs(fraction) for fraction in fractions if fraction]
-    if all(share == 1 for share in shares):
-        worse = (len(shares) - int(observed)) // 2
-        return mcnemar(len(shares) - worse, worse)
+    shares = [Fraction(difference).limit_denominator(GRAIN) for difference in differences if difference]
     unit = math.lcm(*(share.denominator for share in shares))
-    if unit > WORK:
-        return 2 * normal_tail(float(observed) / math.sqrt(math.fsum(float(share) ** 2 for share in shares)))
-    sizes, counts = np.unique([int(share * unit) for share in shares], return_counts=True)
-    total, reach = int(sizes @ counts), int(observed * unit)
-    if (2 * total + 1) * len(sizes) > WORK:
-        return 2 * normal_tail(reach / math.sqrt(float(counts @ sizes.astype(np.float64) ** 2)))
-    angle = 2 * np.pi * np.arange(2 * total + 1) / (2 * total + 1)
-    wave = np.prod([np.cos(angle * size) ** count for size, count in zip(sizes, counts, strict=True)], axis=0)
-    chance = np.fft.ifft(wave).real  # probability of each sum, negative ones at the end
-    inside = chance[0] + 2 * chance[1:reach].sum() if reach else 0.0
-    return float(min(1.0, max(0.0, 1.0 - inside)))
+    steps = [abs(int(share * unit)) for share in shares]
+    observed, total = abs(sum(shares)), sum(steps)
+    if total * len(steps) > WORK:
+        return 2 * normal_tail(float(observed) / math.hypot(*shares))
+    chance = np.ones(1)  # probability of each sum of the positive steps
+    for step in steps:
+        chance = (np.pad(chance, (0, step)) + np.pad(chance, (step, 0))) / 2
+    sums = 2 * np.arange(total + 1) - total
+    return float(min(1.0, chance[abs(sums) >= int(observed * unit)].sum()))
 
 
 def bootstrap(differences: Sequence[float], resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
@@ -161,21 +158,18 @@ def bootstrap(differences: Sequence[float], resamples: int = RESAMPLES, seed: in
     if not differences:
         raise ValueError("a bootstrap needs at least 1 value, got nothing")
     values = np.asarray(differences, dtype=np.float64)
-    drawn = _draws(len(values), resamples, seed)
-    means = np.concatenate([chunk.astype(np.float64) @ values for chunk in drawn]) / len(values)
+    means = _draws(len(values), resamples, seed) @ values / len(values)
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 
 @lru_cache(maxsize=4)
-def _draws(n: int, resamples: int, seed: int) -> list[NDArray[np.uint16]]:
-    """Return how often each of n problems is drawn, as chunks of (resample, problem).
+def _draws(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
+    """Return how often each of n problems is drawn (resample, problem).
 
     The stream of numpy's RandomState is the same in every version, which no other generator promises.
     """
-    state, even = np.random.RandomState(seed), np.full(n, 1 / n)
-    sizes = [min(CHUNK, resamples - start) for start in range(0, resamples, CHUNK)]
-    return [state.multinomial(n, even, size).astype(np.uint16) for size in sizes]
+    return np.random.RandomState(seed).multinomial(n, np.full(n, 1 / n), resamples).astype(np.uint16)
 
 
 def compare(baseline: Mapping[str, float], other: Mapping[str, float]) -> Comparison | None:

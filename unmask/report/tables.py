@@ -9,8 +9,7 @@ from typing import Literal
 
 from unmask.errors import UnmaskError, nearest
 from unmask.report.gather import Group, Quantity, Result, Series, cells_of, grouped, pass_curve
-from unmask.report.statistics import LEVEL, Comparison, Estimate, compare, holm, together
-from unmask.runs.progress import wilson
+from unmask.report.statistics import LEVEL, Comparison, Estimate, compare, holm, together, wilson
 
 Kind = Literal["accuracy", "parts", "average", "paired", "pass", "timing", "quality", "missing"]
 Published = Mapping[str, Mapping[str, float]]  # by column and method, the paper's figures

@@ -28,9 +28,8 @@ from unmask.core.shapes import Score, Tokens
 from unmask.decoders import LowConfidence, OrderTokenSearch
 from unmask.errors import UnmaskError, check_at_least
 from unmask.policies.likelihood import likelihood, score_blocks
-from unmask.runs.files import read_json_lines, write_output
+from unmask.runs.files import finite_values, read_json_lines, write_output
 from unmask.runs.generation import Generation
-from unmask.runs.record import finite
 from unmask.runs.settings import spec
 from unmask.runs.text import EncodedPrompt, answer_text, read_prompt
 from unmask.tasks import Problem, Task, task
@@ -157,7 +156,7 @@ def _scored(rows: Rows, branch: Branch, scores: BlockScores, step: Step) -> Bloc
 
 def _totals(scores: BlockScores, path: Score) -> Totals:
     columns = {name: blocks.sum(1).tolist() for name, blocks in scores.items()} | {PATH: path.tolist()}
-    return [dict(zip(columns, map(finite, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [dict(zip(columns, finite_values(row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _finish(model: Denoiser, canvas: Canvas, schedule: Schedule, step: int) -> Tokens:

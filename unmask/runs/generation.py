@@ -17,6 +17,7 @@ from unmask.models import Model
 from unmask.policies.choice import choose
 from unmask.policies.likelihood import blind_likelihood
 from unmask.runs import text as texts
+from unmask.runs.checking import BatchJudge
 from unmask.runs.progress import Progress, reporting
 from unmask.runs.record import COUNTS
 from unmask.runs.settings import Decoding, check_cost, check_integer
@@ -36,6 +37,7 @@ class Hypothesis:
     text: str
     score: float  # a search's total, or the sum of log p along a single path
     ids: tuple[int, ...]  # the whole row, prompt included
+    verdict: float | None = None  # what the check says of the text: 1 passes, 0 fails; None without a check
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class Output:
         return self.settings["seed"]
 
     @property
+    def verdict(self) -> float | None:
+        """What the check says of the chosen text: 1 passes, 0 fails; None without a check."""
+        return self.hypotheses[self.chosen].verdict
+
+    @property
     def distinct(self) -> int:
         """The number of different texts among the hypotheses; beams of a search may have become equal."""
         return len({row.text for row in self.hypotheses})
@@ -75,7 +82,8 @@ class Output:
         return {
             "text": self.text,
             "score": self.score,
-            "hypotheses": [{"text": row.text, "score": row.score} for row in self.hypotheses],
+            "verdict": self.verdict,
+            "hypotheses": [{"text": row.text, "score": row.score, "verdict": row.verdict} for row in self.hypotheses],
             "chosen": self.chosen,
             "distinct": self.distinct,
             "finish_reason": self.finish_reason,
@@ -113,6 +121,7 @@ class Generation:
     decoding: Decoding
     infill: bool = False
     key: Key = str  # texts with equal keys vote together
+    task: str | None = None  # spec of the task that the prompts belong to, whose visible check may be asked for
     # Wraps the denoiser under the meter, as a server does that shares forward passes; `decoding.adapter` wraps it over.
     under_meter: DenoiserWrapper | None = None
 
@@ -159,7 +168,17 @@ class Generation:
         """Return a session whose frames can be watched; all prompts need the same number of masks."""
         seed = self.decoding.seed if seed is None else seed
         adapt = self.decoding.adapter(self.model)
-        return Session(self.decoding.decoder, self.denoiser(), self.canvas(prompts), seed, adapt, listen)
+        canvas, judge = self.canvas(prompts), self._judge(prompts)
+        return Session(self.decoding.decoder, self.denoiser(), canvas, seed, adapt, listen, judge)
+
+    def _judge(self, prompts: Sequence[EncodedPrompt]) -> BatchJudge | None:
+        """Return what checks the texts of these prompts, if there is a check."""
+        if not self.decoding.check:
+            return None
+        starts = None if self.infill else [len(prompt.ids) for prompt in prompts]
+        messages = [prompt.messages for prompt in prompts]
+        own = {"messages": messages, "starts": starts, "text_of": lambda number, ids: self.text(prompts[number], ids)}
+        return BatchJudge(self.model, self.decoding.check, self.task, **own)
 
     def outputs(
         self, prompts: Sequence[EncodedPrompt], traced: bool = False, watch: Watch | None = None
@@ -183,6 +202,7 @@ class Generation:
             adapt=self.decoding.adapter(self.model),
             watch=see if traced or watch else None,
             listen=traced,
+            judge=lambda numbers: self._judge([prompts[number] for number in numbers]),
         )
         return [
             self.output(prompt, result, recorders[i] if traced else None)
@@ -243,15 +263,25 @@ class Generation:
             "dtype": str(self.model.denoiser.dtype).removeprefix("torch."),
         }
 
+    def text(self, prompt: EncodedPrompt, ids: Sequence[int]) -> str:
+        """Return the text of a finished row, cut at end-of-text and stop strings."""
+        text_of = texts.filled_text if self.infill else texts.answer_text
+        return text_of(self.model, prompt, ids, self.decoding.stop)
+
     def output(self, prompt: EncodedPrompt, decoded: Decoded, recorder: Recorder | None = None) -> Output:
         """Cut the texts of the final rows and choose one of them."""
-        text_of = texts.filled_text if self.infill else texts.answer_text
         pad = int(decoded.canvas.pad[0])
+        verdicts = decoded.verdicts or [None] * len(decoded.score)
         rows = [
-            Hypothesis(text_of(self.model, prompt, ids, self.decoding.stop), score, tuple(ids))
-            for ids, score in zip(decoded.canvas.tokens[:, pad:].tolist(), decoded.score, strict=True)
+            Hypothesis(self.text(prompt, ids), score, tuple(ids), verdict)
+            for ids, score, verdict in zip(
+                decoded.canvas.tokens[:, pad:].tolist(), decoded.score, verdicts, strict=True
+            )
         ]
-        chosen = choose(self.decoding.decoder.choice, decoded.score, [self.key(row.text) for row in rows])
+        best_verdict = max(decoded.verdicts) if decoded.verdicts else None
+        able = [number for number, row in enumerate(rows) if row.verdict == best_verdict]
+        keys, scores = [self.key(rows[number].text) for number in able], [rows[number].score for number in able]
+        chosen = able[choose(self.decoding.decoder.choice, scores, keys)]
         best = rows[chosen]
         finish = texts.finish_reason(self.model, prompt, best.ids, self.decoding.stop)
         settings = self.settings(prompt)

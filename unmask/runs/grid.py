@@ -149,10 +149,14 @@ def _shared_length(known: dict[str, Defaults | None]) -> int:
     return next(iter(lengths.values()))
 
 
+CHECKED = " + check "  # between a decoder and its check, where runs with different checks are reported together
+
+
 @cache
 def decoder_label(full: str, length: int) -> str:
     """Return the shortest spec that means `full` at this length, or `full` itself if its decoder is not known here."""
-    return _shorten(full, lambda spec: meaning(spec, length))
+    spec, checked, check = full.partition(CHECKED)
+    return _shorten(spec, lambda spec: meaning(spec, length)) + checked + check
 
 
 @cache
@@ -164,7 +168,8 @@ def task_label(full: str) -> str:
 @cache
 def meaning(spec: str, length: int) -> str | None:
     """Return a decoder's spec with every default written out for this length, or None if it cannot be used at it."""
-    return _written_out(lambda: resolved(spec, length))
+    plain, checked, check = spec.partition(CHECKED)
+    return _written_out(lambda: resolved(plain, length) + checked + check)
 
 
 def _written_out(spec: Callable[[], str]) -> str | None:

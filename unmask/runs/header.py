@@ -111,19 +111,17 @@ def _why_different(stored: dict[str, Any], spec: dict[str, Any], digest: Digest)
 
 def _missing(stored: dict[str, Any], spec: dict[str, Any]) -> list[str]:
     """Return what a stored run did and this one does not name, as short labels."""
-    lost = {full: label for full, label in _labels(stored).items() if full not in spec["decoders"]}
-    decoders = [label for label in dict.fromkeys(lost.values()) if label not in _labels(spec).values()]
-    tasks = [task_label(task) for task in stored["tasks"] if task not in spec["tasks"]]
-    models = [model for model in stored["models"] if model not in spec["models"]]
-    lengths = [f"length {length}" for length in stored["lengths"] if length not in spec["lengths"]]
-    seeds = [f"seed {seed}" for seed in stored["seeds"] if seed not in spec["seeds"]]
-    return [*models, *tasks, *decoders, *lengths, *seeds] or list(lost)
+    named = _labels(spec)
+    lost = [label for label in _labels(stored) if label not in named]
+    return lost or [full for full in stored["decoders"] if full not in spec["decoders"]]
 
 
-def _labels(spec: dict[str, Any]) -> dict[str, str]:
-    """Return the label of each decoder; they are written out for each length in turn."""
+def _labels(spec: dict[str, Any]) -> dict[str, None]:
+    """Return the labels of everything that a run varies; decoders are written out for each length in turn."""
     lengths = spec["lengths"]
-    return {full: decoder_label(full, lengths[place % len(lengths)]) for place, full in enumerate(spec["decoders"])}
+    decoders = (decoder_label(full, lengths[place % len(lengths)]) for place, full in enumerate(spec["decoders"]))
+    names = [*spec["models"], *map(task_label, spec["tasks"]), *decoders, *(f"length {length}" for length in lengths)]
+    return dict.fromkeys([*names, *(f"seed {seed}" for seed in spec["seeds"])])
 
 
 def _changes(stored: dict[str, Any], spec: dict[str, Any], digest: Digest) -> dict[str, tuple[Any, Any]]:

@@ -13,8 +13,8 @@ from unmask.models.network.kv_cache import cached
 from unmask.policies.likelihood import Likelihood, likelihood
 from unmask.policies.scoring import GivenText, Partition, Scorer, TextScore, scorer, written_greedily
 from unmask.registry import parse
+from unmask.runs.files import finite_values
 from unmask.runs.progress import Progress, reporting
-from unmask.runs.record import finite
 from unmask.runs.settings import check_integer
 from unmask.runs.text import EncodedPrompt, OnePrompt, check_context, check_ids, read_prompt
 
@@ -58,9 +58,7 @@ class Scored:
 
     def json(self) -> dict[str, Any]:
         """Return plain values, null for a number that is not finite."""
-        figures = {"logp": finite(self.logp), "per_token": finite(self.per_token), "tokens": self.tokens}
-        error = None if self.error is None else finite(self.error)
-        return asdict(self) | figures | {"logps": [finite(logp) for logp in self.logps], "error": error}
+        return finite_values(asdict(self) | {"per_token": self.per_token, "tokens": self.tokens})
 
 
 @dataclass(frozen=True)

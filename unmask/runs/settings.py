@@ -23,6 +23,7 @@ from unmask.models.devices import choose_device, choose_dtype, format_bytes, nam
 from unmask.models.load import registered
 from unmask.models.network.kv_cache import cached, make_cache, usual_cache
 from unmask.models.wrappers import EarlyEnd, Guided, Suppressed, after_stop
+from unmask.runs.checking import Check, name_of, read_checks
 
 DECODER = "search"  # the default; docs/search.md says why
 
@@ -38,6 +39,7 @@ class DecodingOptions(TypedDict, total=False):
     early_end: bool
     cache: str | None
     stop: str | Sequence[str]
+    check: Check | Sequence[Check]
 
 
 def _default_decoder() -> Decoder:
@@ -57,6 +59,7 @@ class Decoding:
     early_end: bool = False  # compute nothing after an answer's end-of-text; approximate (docs/speed.md)
     cache: str | None = None  # KV cache: none, exact, or approximate: prefix, dual, dual(refresh=4) (docs/speed.md)
     stop: tuple[str, ...] = ()  # cut the text before the first of these strings; a single path then computes no more
+    check: tuple[Check, ...] = ()  # search until this passes: json(schema=FILE), regex(pattern=…), … (docs/checks.md)
 
     def __post_init__(self) -> None:
         if not isinstance(self.decoder, Decoder):
@@ -95,7 +98,8 @@ class Decoding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: the decoder as its spec."""
-        return {**vars(self), "decoder": spec(self.decoder), "stop": list(self.stop)}
+        checks = [name_of(check) for check in self.check]
+        return {**vars(self), "decoder": spec(self.decoder), "stop": list(self.stop), "check": checks}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Decoding:
@@ -104,8 +108,9 @@ class Decoding:
         stop = () if stop is None else stop
         if not isinstance(stop, Iterable):
             raise UnmaskError(f"stop must be a text or a list of texts, got {stop!r}")
-        parts = {"decoder": decoder.make(values.get("decoder", DECODER))}
-        return cls(**{**values, **parts, "stop": (stop,) if isinstance(stop, str) else tuple(stop)})
+        parts: dict[str, Any] = {"decoder": decoder.make(values.get("decoder", DECODER))}
+        parts |= {"stop": (stop,) if isinstance(stop, str) else tuple(stop), "check": read_checks(values.get("check"))}
+        return cls(**{**values, **parts})
 
     def record(self, masks: int, model: Model) -> dict[str, Any]:
         """Return plain values with every default written out for this model and number of masks."""

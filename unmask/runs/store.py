@@ -3,10 +3,9 @@
 One process at a time writes a folder, which it locks. A line counts once its newline is on the disk; what follows the
 last newline was cut off by a crash: it is dropped, and its problem is decoded again.
 
-A finished run can be packed in columns, without its texts: what figures are computed from, small enough to keep beside
-them. A packed run is a few JSON objects: its header, its problems' ids by task, then one object per cell, seed and
-sample, with a list for each field, or one value that all problems share. Prompts, texts and likelihoods are left out,
-and long answers are replaced by a hash, so that votes and grades stay the same.
+A finished run can be packed without its texts: what figures are computed from, small enough to keep beside them.
+Prompts, texts and likelihoods are left out, and long answers are replaced by a hash, so that votes and grades stay the
+same.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ import contextlib
 import gzip
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -43,6 +41,11 @@ class Run:
     def spec(self) -> dict[str, Any]:
         """The settings of the run."""
         return self.head["spec"]
+
+    @property
+    def check(self) -> str:
+        """The checks of the run; empty if it had none."""
+        return ", ".join(self.spec.get("check", ()))
 
 
 def read_run(folder: str | os.PathLike[str]) -> Run:
@@ -169,58 +172,28 @@ def _begun(path: Path) -> bool:
 
 
 LONG = 48  # characters above which an answer is replaced by its hash
-_NAME = ("model", "task", "task_version", "decoder", "length", "seed", "sample")
 _MEASURED = ("calls", "seconds", "memory", "batch")
-_COLUMNS = ("answer", "key", "right", "score", "error", *COUNTS, *_MEASURED)
+_NAMES = ("model", "task", "task_version", "decoder", "length", "seed", "sample", "problem")
+_COLUMNS = ("answer", "key", "right", "score", "verdict", "error", *COUNTS, *_MEASURED)
 
 
-def pack(run: Run) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a packed run."""
-    yield {"head": run.head}
-    ids: dict[str, list[str]] = {}
-    for record in run.records:
-        ids.setdefault(record.task, []).append(record.problem)
-    ids = {task: list(dict.fromkeys(problems)) for task, problems in ids.items()}
-    yield {"problems": ids}
-    for cell, group in groupby(run.records, key=lambda record: [getattr(record, name) for name in _NAME]):
-        yield _packed(cell, list(group), ids)
+def pack(run: Run) -> dict[str, Any]:
+    """Return a run as plain values: its header, and a list for each field of its records."""
+    rows = [{**vars(record), **vars(record.cost), **vars(record.measured)} for record in run.records]
+    names = {name: [row[name] for row in rows] for name in _NAMES}
+    return {"head": run.head, "records": names | {name: [_short(row[name]) for row in rows] for name in _COLUMNS}}
 
 
-def _packed(cell: list[Any], records: list[Record], ids: dict[str, list[str]]) -> dict[str, Any]:
-    """Return the columns of the records of one cell, seed and sample."""
-    problems, known = [record.problem for record in records], ids[records[0].task]
-    place = {problem: number for number, problem in enumerate(known)}
-    which = None if problems == known else [place[problem] for problem in problems]
-    rows = [{**vars(record), **vars(record.cost), **vars(record.measured)} for record in records]
-    columns = {name: [_short(row[name]) for row in rows] for name in _COLUMNS}
-    same = zip(columns["key"], columns["answer"], strict=True)
-    columns["key"] = [None if key == answer else key for key, answer in same]
-    return {"cell": cell, "problems": which, **{name: _alike(values) for name, values in columns.items()}}
-
-
-def unpack(packed: Iterable[dict[str, Any]], name: str) -> Run:
+def unpack(packed: dict[str, Any], name: str) -> Run:
     """Return the run that was packed, without its texts."""
-    lines = iter(packed)
-    head = next(lines)["head"]
-    check_format(head.get("format"), repr(name))
-    ids = next(lines)["problems"]
-    records = [record for line in lines for record in _unpacked(line, ids)]
-    return Run(Path(name), head, records)
-
-
-def _unpacked(line: dict[str, Any], ids: dict[str, list[str]]) -> Iterator[Record]:
-    """Yield the records of one cell, seed and sample."""
-    cell = dict(zip(_NAME, line["cell"], strict=True))
-    known = ids[cell["task"]]
-    problems = known if line["problems"] is None else [known[number] for number in line["problems"]]
-    columns = [_spread(line[name], len(problems)) for name in _COLUMNS]
-    for problem, *row in zip(problems, *columns, strict=True):
-        values = dict(zip(_COLUMNS, row, strict=True))
-        if values["key"] is None:
-            values["key"] = values["answer"]
-        cost = Counts(**{name: values.pop(name) for name in COUNTS})
-        measured = Measured(**{name: values.pop(name) for name in _MEASURED})
-        yield Record(**cell, problem=problem, prompt="", cost=cost, measured=measured, **values)
+    check_format(packed["head"].get("format"), repr(name))
+    records = []
+    for row in zip(*packed["records"].values(), strict=True):
+        values = dict(zip(packed["records"], row, strict=True))
+        cost = Counts(**{field: values.pop(field) for field in COUNTS})
+        measured = Measured(**{field: values.pop(field) for field in _MEASURED})
+        records.append(Record(prompt="", cost=cost, measured=measured, **values))
+    return Run(Path(name), packed["head"], records)
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
@@ -243,11 +216,3 @@ def _short(value: Any) -> Any:
     if not isinstance(value, str) or len(value) <= LONG:
         return value
     return "#" + blake2b(value.encode("utf-8", "replace"), digest_size=6).hexdigest()
-
-
-def _alike(values: Sequence[Any]) -> Any:
-    return {"all": values[0]} if all(value == values[0] for value in values) else values
-
-
-def _spread(column: Any, count: int) -> list[Any]:
-    return [column["all"]] * count if isinstance(column, dict) else column

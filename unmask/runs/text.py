@@ -31,6 +31,7 @@ class EncodedPrompt:
     text: str
     ids: tuple[int, ...]
     parts: tuple[str | int, ...]  # the text in order: given text, and the number of masks of each gap
+    messages: tuple[Mapping[str, str], ...] = ()  # the chat messages that it was given as, if it was
 
     @property
     def gaps(self) -> int:
@@ -57,7 +58,8 @@ def read_prompt(model: Model, prompt: OnePrompt, length: int = 0, infill: bool =
     for part in encoded:
         check_ids(model, () if isinstance(part, int) else part)
     gaps = ((model.denoiser.mask_id,) * part if isinstance(part, int) else part for part in encoded)
-    return EncodedPrompt(text, tuple(chain.from_iterable(gaps)), parts)
+    messages = () if isinstance(prompt, str) else tuple(prompt)
+    return EncodedPrompt(text, tuple(chain.from_iterable(gaps)), parts, messages)  # type: ignore[arg-type]
 
 
 def check_ids(model: Model, ids: Sequence[int]) -> None:

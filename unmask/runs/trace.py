@@ -163,12 +163,8 @@ class Recorder:
         """Update the likeliest tokens of the masks and return [row, position, token] of those that changed."""
         before = self.drafts.masked_fill(~canvas.masked, NONE)
         self.drafts = before.clone()
-        for row in canvas.masked.any(1).nonzero()[:, 0].tolist():
-            found = predictions.of(canvas.tokens[row]) or predictions.of(old.tokens[row])
-            masked = canvas.masked[row].tolist()
-            for place, (token, _) in found.items():
-                if masked[place]:
-                    self.drafts[row, place] = token
+        for row, place, token, _ in predictions.of_masks(canvas, old):
+            self.drafts[row, place] = token
         row, place = (self.drafts != before).nonzero().unbind(1)
         changed = torch.stack([row, place, self.drafts[row, place]], 1).tolist()
         self.words.update(token for _, _, token in changed)
@@ -187,11 +183,8 @@ class Recorder:
             self.entropy[row, place] = self.known[name] = entropy
             written.append(None if math.isnan(entropy) or token == canvas.mask_id else round(entropy, DIGITS))
         self.entropy[canvas.masked] = math.nan
-        for row in canvas.masked.any(1).nonzero()[:, 0].tolist():  # some decoders ask about a row before its frame
-            masked = canvas.masked[row].tolist()
-            for place, (_, entropy) in predictions.of(canvas.tokens[row]).items():
-                if masked[place]:
-                    self.entropy[row, place] = entropy
+        for row, place, _, entropy in predictions.of_masks(canvas, canvas):  # some decoders ask before the frame
+            self.entropy[row, place] = entropy
         return written
 
     def _branch(self, branch: Branch, problem: int, pad: int, step: int) -> dict[str, Any]:
@@ -266,3 +259,10 @@ class Predictions:
             token, entropy = exchange.beliefs.best[0][row].tolist(), exchange.beliefs.entropy[row].tolist()
         places = (exchange.at[row] - self.pad).tolist()
         return dict(zip(places, zip(token, entropy, strict=True), strict=True))
+
+    def of_masks(self, canvas: Canvas, old: Canvas) -> Iterator[tuple[int, int, int, float]]:
+        """Yield row, position, likeliest token and entropy of masks, from the row's text or else from its `old` one."""
+        for row in canvas.masked.any(1).nonzero()[:, 0].tolist():
+            found = self.of(canvas.tokens[row]) or self.of(old.tokens[row])
+            masked = canvas.masked[row].tolist()
+            yield from ((row, place, *values) for place, values in found.items() if masked[place])

@@ -23,9 +23,10 @@ from unmask.errors import UnmaskError
 from unmask.models import Messages, Model
 from unmask.models.checkpoints.fingerprint import local_fingerprint
 from unmask.models.devices import free, proc_bytes
+from unmask.runs.files import finite_values
 from unmask.runs.generation import Generation, Output
 from unmask.runs.header import arithmetic
-from unmask.runs.record import Cell, Counts, Measured, Record, finite
+from unmask.runs.record import Cell, Counts, Measured, Record
 from unmask.runs.settings import Decoding, Placement
 from unmask.runs.text import EncodedPrompt
 from unmask.tasks import Task, task
@@ -100,7 +101,7 @@ class Worker:
         """Decode the problems of a job together, or in smaller batches where they do not fit the memory."""
         torch.set_float32_matmul_precision(job.placement.precision)
         model, gauge, fingerprint = self._model(job)
-        generation = Generation(model, job.decoding, key=_key(task.make(job.cell.task)))
+        generation = Generation(model, job.decoding, key=_key(task.make(job.cell.task)), task=job.cell.task)
         base, began = gauge.begin(), time.perf_counter()
         prompts: list[Any] = [generation.try_read(list(messages)) for _, messages in job.problems]
         outcomes, batches = list(prompts), [0] * len(prompts)
@@ -137,9 +138,15 @@ class Worker:
             problem,
             text,
             text=outcome.text,
-            likelihood=finite(outcome.score),
-            cost=Counts(cost.forward_passes, cost.computed, cost.positions),
-            measured=replace(measured, calls=cost.calls, seconds=round(cost.seconds, 6)),
+            likelihood=finite_values(outcome.score),
+            verdict=outcome.verdict,
+            cost=Counts(cost.forward_passes, cost.computed, cost.positions, cost.checks),
+            measured=replace(
+                measured,
+                calls=cost.calls,
+                seconds=round(cost.seconds, 6),
+                check_seconds=round(cost.check_seconds, 6),
+            ),
         )
         assert self._held is not None
         uncut = self._held[1].text.decode(outcome.hypotheses[outcome.chosen].ids[len(prompt.ids) :])

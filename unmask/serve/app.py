@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
@@ -21,8 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from unmask.core import decoder
 from unmask.errors import UnmaskError, nearest
 from unmask.runs.files import strict_json
-from unmask.serve.engine import AsyncEngine, Choices
-from unmask.serve.request import Completed, RefusedError, Request
+from unmask.serve.engine import AsyncEngine, Updates
+from unmask.serve.request import CODES, Completed, RefusedError, Request
 from unmask.serve.schemas import (
     ChatCompletion,
     Completion,
@@ -78,7 +79,7 @@ class Guard:
         headers = {name.lower(): value for name, value in scope["headers"]}
         if self.keys and scope["path"] not in PUBLIC and not self._knows(headers.get(b"authorization", b"")):
             message = "the API key is missing or wrong: send it as `Authorization: Bearer …`"
-            raise RefusedError(message, status=401, kind="authentication_error", code="invalid_api_key")
+            raise RefusedError(message, "invalid_api_key")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > self.max_body:
             raise self._too_large()
@@ -86,8 +87,7 @@ class Guard:
             async with asyncio.timeout(BODY_SECONDS):
                 return await self._read(receive)
         except TimeoutError:
-            message = f"the request did not arrive within {BODY_SECONDS:g} s"
-            raise RefusedError(message, status=408, kind="timeout_error", code="slow_request") from None
+            raise RefusedError(f"the request did not arrive within {BODY_SECONDS:g} s", "slow_request") from None
 
     def _knows(self, header: bytes) -> bool:
         scheme, _, given = header.partition(b" ")
@@ -104,21 +104,13 @@ class Guard:
         return bytes(parts)
 
     def _too_large(self) -> RefusedError:
-        message = f"the request must have at most {self.max_body} bytes: shorten it"
-        return RefusedError(message, status=413, code="request_too_large")
+        return RefusedError(f"the request must have at most {self.max_body} bytes: shorten it", "request_too_large")
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
-    for status, text in {
-        400: "The request is not valid",
-        401: "The key is missing or wrong",
-        404: "The model is unknown",
-        408: "The request took too long",
-        413: "The request is too large",
-        429: "Too many requests are waiting",
-        503: "The server is shutting down or out of memory",
-    }.items()
+    status: {"description": HTTPStatus(status).phrase, "content": {"application/json": {"schema": {"type": "object"}}}}
+    for status, _ in CODES.values()
+    if status != CODES["client_gone"][0]  # which no client sees
 }
 
 STREAMED: dict[int | str, dict[str, Any]] = {
@@ -223,8 +215,8 @@ class Routes:
     async def decode(self, body: Decode, call: Call) -> Response:
         engine = self._engine(body.model)
         request = await _request(engine, body, call, body.one_prompt(), show="trace")
-        choices = Choices(engine, request, body.timeout)
-        return event_stream(trace_events(choices), choices, "error")
+        updates = engine.submit(request, body.timeout)
+        return event_stream(trace_events(updates), updates, "error")
 
     async def _answer(self, body: Completion, call: Call, prompt: Any, **more: Any) -> Response:
         body.check()
@@ -240,16 +232,15 @@ class Routes:
         if body.n > most:
             raise UnmaskError(f"n must be at most {most} on this server, got {body.n}")
         replies = Replies(body.model, engine.model, isinstance(body, ChatCompletion), body.wants_logprobs)
-        choices = Choices(engine, request, body.timeout, body.n)
+        updates = engine.submit(request, body.timeout, body.n)
         if not body.stream:
-            return Json(replies.whole(await _unless_gone(call, choices)))
+            return Json(replies.whole(await _unless_gone(call, updates)))
         usage = body.stream_options is not None and body.stream_options.include_usage
-        return event_stream(chunk_events(replies, choices, usage), choices)
+        return event_stream(chunk_events(replies, updates, usage), updates)
 
     def _engine(self, name: str) -> AsyncEngine:
         if name not in self.engines:
-            message = f"unknown model {name!r}: {nearest(name, self.engines)}"
-            raise RefusedError(message, status=404, code="model_not_found")
+            raise RefusedError(f"unknown model {name!r}: {nearest(name, self.engines)}", "model_not_found")
         return self.engines[name]
 
     def _model(self, name: str) -> dict[str, Any]:
@@ -262,19 +253,19 @@ async def _request(engine: AsyncEngine, body: Settings, call: Call, prompt: Any,
     return await asyncio.to_thread(engine.request, prompt, **options)  # tokenizers and grammars take time
 
 
-async def _unless_gone(call: Call, choices: Choices) -> list[Completed]:
+async def _unless_gone(call: Call, updates: Updates) -> list[Completed]:
     """Return all answers. All requests are cancelled when the client disconnects or one of them fails."""
-    answers, gone = asyncio.ensure_future(choices.answers()), asyncio.ensure_future(_gone(call))
+    answers, gone = asyncio.ensure_future(updates.answers()), asyncio.ensure_future(_gone(call))
     gone.add_done_callback(lambda _: answers.cancel())
     try:
         return await answers
     except asyncio.CancelledError:
         if gone.done():
-            raise RefusedError("the client disconnected", status=499, code="client_gone") from None
+            raise RefusedError("the client disconnected", "client_gone") from None
         raise
     finally:
         gone.cancel()
-        choices.cancel()
+        updates.cancel()
 
 
 async def _gone(call: Call) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.core import Beliefs, CacheView, Canvas, Decoded, Denoiser, Wrapper
-from unmask.core.shapes import Columns, PerRow
+from unmask.core.shapes import Columns
 from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.generation import Generation
@@ -49,12 +49,10 @@ class Forward:
         """Split into parts of at most `size` rows. One with a KV cache is not split."""
         if len(self) <= size or self.denoiser.refresh is not None:
             return [self]
-        parts = torch.arange(len(self), device=self.at.device).split(size)
-        return [self._rows(part) for part in parts]
-
-    def _rows(self, rows: PerRow) -> Forward:
-        requests = min(self.requests, len(rows))
-        return replace(self, canvas=self.canvas.rows(rows), at=self.at[rows], cache=None, requests=requests)
+        return [
+            replace(self, canvas=self.canvas.rows(rows), at=self.at[rows], requests=min(self.requests, len(rows)))
+            for rows in torch.arange(len(self), device=self.at.device).split(size)
+        ]
 
     def joins(self, other: Forward) -> bool:
         """Return whether both can be run as one. A KV cache belongs to the rows of one batch."""

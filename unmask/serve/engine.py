@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -15,7 +16,6 @@ from unmask.runs.generation import Output
 from unmask.runs.settings import DECODER, DecodingOptions, Placement
 from unmask.runs.text import OnePrompt
 from unmask.serve.request import (
-    ClosingError,
     Completed,
     Event,
     PendingRequest,
@@ -24,7 +24,6 @@ from unmask.serve.request import (
     RequestLimits,
     RequestOptions,
     Show,
-    TimedOutError,
     Update,
     read_request,
 )
@@ -34,68 +33,81 @@ from unmask.serve.structured import check_grammar
 # Called when a request ends, with its outcome: `done`, `cancelled`, or the code of the error that ended it.
 OnEnd = Callable[[PendingRequest, str, Completed | None], None]
 MakeReplica = Callable[[RequestQueue], Replica]
+CANCELLED = "the request was cancelled"
 
 
 class Updates:
-    """The updates of one request as they come; the last has the answer."""
+    """The updates of the answers to a request as they come, each with the number of its answer.
 
-    def __init__(self, queue: RequestQueue, request: Request, seconds: float, on_end: OnEnd):
-        self._loop, self._events = asyncio.get_running_loop(), asyncio.Queue[Event]()
-        self._pending = PendingRequest(request, self._post)
+    The last update of a number has the answer. Answers are decoded independently, and cancelled together.
+    """
+
+    def __init__(self, queue: RequestQueue, requests: Sequence[Request], seconds: float, on_end: OnEnd):
+        self._loop, self._events = asyncio.get_running_loop(), asyncio.Queue[tuple[int, Event]]()
         self._queue, self._on_end = queue, on_end
         self._seconds, self._deadline = seconds, self._loop.time() + seconds
-        self._ended = False
-        try:
-            queue.put(self._pending)
-        except RefusedError as error:
-            on_end(self._pending, error.code or "error", None)
-            raise
-
-    async def __aiter__(self) -> AsyncIterator[Update]:
-        while not self._ended:
+        self.count = len(requests)
+        self._open: dict[int, PendingRequest] = {}  # answers that have not ended
+        for number, request in enumerate(requests):
+            self._open[number] = pending = PendingRequest(request, partial(self._post, number))
             try:
-                event = await self._next()
-            except asyncio.CancelledError:
+                queue.put(pending)
+            except RefusedError as error:
+                self._end(number, error.code or "error")
                 self.cancel()
                 raise
-            if self._ended:  # cancelled by a different task
-                return
+
+    async def __aiter__(self) -> AsyncIterator[Update]:
+        while self._open:
+            number, event = await self._next()
+            if number not in self._open:  # cancelled by a different task
+                continue
             if isinstance(event, Exception):
-                self._end(getattr(event, "code", None) or "error")
+                self._end(number, getattr(event, "code", None) or "error")
                 raise event
             if event.answer is not None:
-                self._end("done", event.answer)
-            yield event
+                self._end(number, "done", event.answer)
+            yield replace(event, number=number)
+
+    async def answers(self) -> list[Completed]:
+        answers = {update.number: update.answer async for update in self if update.answer is not None}
+        if len(answers) < self.count:
+            raise RefusedError(CANCELLED, "shutting_down")
+        return [answers[number] for number in range(self.count)]
 
     async def answer(self) -> Completed:
-        async for update in self:
-            if update.answer is not None:
-                return update.answer
-        raise ClosingError("the request was cancelled")
+        """Return the only answer."""
+        return (await self.answers())[0]
 
     def cancel(self) -> None:
-        """Cancel the request, unless it has ended."""
-        if not self._ended:
-            self._end("cancelled")
-            self._events.put_nowait(ClosingError("the request was cancelled"))  # wakes a task that waits for an update
+        """Cancel all answers that have not ended."""
+        for number in list(self._open):
+            self._end(number, "cancelled")
+            self._post(number, RefusedError(CANCELLED, "shutting_down"))  # wakes a task that waits for an update
 
-    def _post(self, event: Event) -> None:
+    def _post(self, number: int, event: Event) -> None:
         """Take an event from a thread of a replica."""
         with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits for the event
-            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+            self._loop.call_soon_threadsafe(self._events.put_nowait, (number, event))
 
-    async def _next(self) -> Event:
+    async def _next(self) -> tuple[int, Event]:
         try:
             async with asyncio.timeout_at(self._deadline):
                 return await self._events.get()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
         except TimeoutError:
-            return TimedOutError(f"the request took more than {self._seconds:g} s: shorten it or search less")
+            for number in list(self._open):
+                self._end(number, "timeout")
+            sentence = f"the request took more than {self._seconds:g} s: shorten it or search less"
+            raise RefusedError(sentence, "timeout") from None
 
-    def _end(self, outcome: str, answer: Completed | None = None) -> None:
-        self._ended = True
-        self._pending.cancel()
-        self._queue.record_end(self._pending)
-        self._on_end(self._pending, outcome, answer)
+    def _end(self, number: int, outcome: str, answer: Completed | None = None) -> None:
+        pending = self._open.pop(number)
+        pending.cancel()
+        self._queue.record_end(pending)
+        self._on_end(pending, outcome, answer)
 
 
 class AsyncEngine:
@@ -125,8 +137,9 @@ class AsyncEngine:
         self.on_forward: list[OnForward] = []
         self.on_end: list[OnEnd] = []
         local = [partial(Scheduler, copy, self.limits, self._forwarded) for copy in models]
-        self.queue = RequestQueue(self.limits.waiting, self.limits.running * len(replicas or local))
-        self.replicas = [make(self.queue) for make in replicas or local]
+        made = replicas or local
+        self.queue = RequestQueue(self.limits.waiting, self.limits.running * len(made), len(made))
+        self.replicas = [make(self.queue) for make in made]
         for replica in self.replicas:
             replica.start()
 
@@ -168,9 +181,13 @@ class AsyncEngine:
         check_grammar(self.model, request)
         return request
 
-    def submit(self, request: Request, timeout: float | None = None) -> Updates:
-        """Put a request in the queue, or refuse it. The caller cancels the updates if it stops reading them."""
-        return Updates(self.queue, request, min(timeout or math.inf, self.limits.max_seconds), self._ended)
+    def submit(self, request: Request, timeout: float | None = None, count: int = 1) -> Updates:
+        """Put a request in the queue, or refuse it. The caller cancels the updates if it stops reading them.
+
+        It gets `count` independent answers, the i-th with the seed `reseed(seed, i)`.
+        """
+        requests = [request.sample(number) for number in range(count)]
+        return Updates(self.queue, requests, min(timeout or math.inf, self.limits.max_seconds), self._ended)
 
     @property
     def ready(self) -> bool:
@@ -207,50 +224,3 @@ class AsyncEngine:
     def _ended(self, pending: PendingRequest, outcome: str, answer: Completed | None) -> None:
         for call in self.on_end:
             call(pending, outcome, answer)
-
-
-class Choices:
-    """Independent answers to one request, the i-th with the seed `reseed(seed, i)`; they are cancelled together."""
-
-    def __init__(self, engine: AsyncEngine, request: Request, timeout: float | None, count: int = 1):
-        self.every: list[Updates] = []
-        try:
-            for number in range(count):
-                self.every.append(engine.submit(request.sample(number), timeout))
-        except RefusedError:
-            self.cancel()
-            raise
-
-    def cancel(self) -> None:
-        for updates in self.every:
-            updates.cancel()
-
-    async def answers(self) -> list[Completed]:
-        return await asyncio.gather(*(updates.answer() for updates in self.every))
-
-    async def __aiter__(self) -> AsyncIterator[tuple[int, Update]]:
-        """Yield the updates of all answers as they come, each with the index of its answer."""
-        events: asyncio.Queue[tuple[int, Event | None]] = asyncio.Queue()
-
-        async def follow(index: int, updates: Updates) -> None:
-            try:
-                async for update in updates:
-                    events.put_nowait((index, update))
-                events.put_nowait((index, None))
-            except Exception as error:
-                events.put_nowait((index, error))
-
-        tasks = [asyncio.ensure_future(follow(index, updates)) for index, updates in enumerate(self.every)]
-        try:
-            open_streams = len(tasks)
-            while open_streams:
-                index, event = await events.get()
-                if isinstance(event, Exception):
-                    raise event
-                if event is None:
-                    open_streams -= 1
-                else:
-                    yield index, event
-        finally:
-            for task in tasks:
-                task.cancel()

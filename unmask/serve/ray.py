@@ -23,7 +23,7 @@ from unmask.models import Model
 from unmask.runs.ray_engine import count_workers
 from unmask.runs.settings import Placement
 from unmask.serve.engine import AsyncEngine, MakeReplica
-from unmask.serve.request import LostError, PendingRequest, Request, RequestLimits, Update
+from unmask.serve.request import PendingRequest, RefusedError, Request, RequestLimits, Update
 from unmask.serve.scheduler import Replica, RequestQueue
 
 try:
@@ -113,7 +113,7 @@ class RayReplica(Replica):
         """Put a request that lost its actor back in the queue, unless a part of its answer was sent."""
         pending.lost_workers += 1
         if pending.streamed or pending.lost_workers >= MAX_LOST or self.stopped:
-            pending.post(LostError("the worker that decoded this request died: try again"))
+            pending.post(RefusedError("the worker that decoded this request died: try again", "worker_lost"))
         elif not pending.cancelled:
             log.warning("a worker died; its request is decoded again")
             self.queue.put_back(pending)

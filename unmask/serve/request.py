@@ -37,48 +37,34 @@ class RequestLimits:
             raise UnmaskError("max_seconds must be finite, got inf")
 
 
+# HTTP status and OpenAI's `type` of an error by its code; without a code the request itself is not valid.
+CODES = {
+    None: (400, "invalid_request_error"),
+    "invalid_api_key": (401, "authentication_error"),
+    "model_not_found": (404, "invalid_request_error"),
+    "slow_request": (408, "timeout_error"),  # it did not arrive in time
+    "timeout": (408, "timeout_error"),  # it was not answered in time
+    "request_too_large": (413, "invalid_request_error"),
+    "queue_full": (429, "rate_limit_error"),
+    "client_gone": (499, "invalid_request_error"),
+    "shutting_down": (503, "server_error"),  # or the request was cancelled
+    "out_of_memory": (503, "server_error"),  # even in a batch of its own
+    "worker_lost": (503, "server_error"),  # it died while it decoded the request
+}
+
+
 class RefusedError(UnmaskError):
-    """A request that the server refuses or ends, with its HTTP status and OpenAI's error fields."""
+    """A request that the server refuses or ends, with its HTTP status and OpenAI's error fields.
 
-    status: int = 400
-    kind: str = "invalid_request_error"  # OpenAI's `type`
-    code: str | None = None
-    param: str | None = None  # the setting that caused it
-    retry_after: int | None = None  # seconds
+    `param` is the setting that caused it, `retry_after` the seconds after which to try again.
+    """
 
-    def __init__(self, message: str, **fields: Any):
+    def __init__(
+        self, message: str, code: str | None = None, *, param: str | None = None, retry_after: int | None = None
+    ):
         super().__init__(message)
-        vars(self).update(fields)
-
-
-class BusyError(RefusedError):
-    """Too many requests are waiting."""
-
-    status, kind, code = 429, "rate_limit_error", "queue_full"
-
-
-class TimedOutError(RefusedError):
-    """The request took too long."""
-
-    status, kind, code = 408, "timeout_error", "timeout"
-
-
-class ClosingError(RefusedError):
-    """The request was cancelled, or the server shuts down."""
-
-    status, kind, code = 503, "server_error", "shutting_down"
-
-
-class TooLargeError(RefusedError):
-    """The request does not fit the memory, even in a batch of its own."""
-
-    status, kind, code = 503, "server_error", "out_of_memory"
-
-
-class LostError(RefusedError):
-    """The worker that decoded the request died."""
-
-    status, kind, code = 503, "server_error", "worker_lost"
+        self.code, self.param, self.retry_after = code, param, retry_after
+        self.status, self.kind = CODES[code]
 
 
 # Settings of other interfaces that decoders here do not have, with the values that change nothing.
@@ -181,6 +167,7 @@ class Update:
     draft: str | None = None  # the text of the best hypothesis, with a sign for each mask
     line: dict[str, Any] | None = field(default=None, repr=False)  # a line of the trace
     answer: Completed | None = None  # with the last update
+    number: int = 0  # which of several answers to the request it belongs to
 
 
 Event = Update | Exception

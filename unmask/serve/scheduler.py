@@ -23,7 +23,7 @@ from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.generation import out_of_memory
 from unmask.serve.batch import Batch, Forward, batch_key, concatenate, run_together
-from unmask.serve.request import BusyError, ClosingError, PendingRequest, RequestLimits, TooLargeError
+from unmask.serve.request import PendingRequest, RefusedError, RequestLimits
 
 ENOUGH = 8  # a group is admitted once it has 1/8 as many requests as are being decoded with its key
 PATIENCE = 8  # forward passes that a group waits at most
@@ -36,21 +36,17 @@ log = logging.getLogger("unmask.serve")
 class RequestQueue:
     """Requests that wait. Clients take turns, however many requests each of them has waiting."""
 
-    def __init__(self, max_waiting: int, running: int):
+    def __init__(self, max_waiting: int, running: int, replicas: int = 1):
         self.max_waiting, self.running = max_waiting, running
         self.changed = Condition()
         self.closed = False
         self._clients: OrderedDict[str, deque[PendingRequest]] = OrderedDict()
         self._mean_seconds = 1.0  # moving average of the time that a request is decoded
-        self._replicas = 0  # replicas that take requests
+        self._replicas = replicas  # that take requests
 
     def __len__(self) -> int:
         with self.changed:
             return sum(not pending.cancelled for waiting in self._clients.values() for pending in waiting)
-
-    def add_replica(self) -> None:
-        with self.changed:
-            self._replicas += 1
 
     def remove_replica(self) -> None:
         """Close the queue with the last replica, since nothing would take its requests."""
@@ -62,11 +58,11 @@ class RequestQueue:
     def put(self, pending: PendingRequest) -> None:
         with self.changed:
             if self.closed:
-                raise ClosingError(CLOSING)
+                raise RefusedError(CLOSING, "shutting_down")
             if (waiting := len(self)) >= self.max_waiting:
                 seconds = min(60, max(1, round(waiting / self.running * self._mean_seconds)))
                 message = f"{waiting} requests are waiting already: try again in {seconds} s"
-                raise BusyError(message, retry_after=seconds)
+                raise RefusedError(message, "queue_full", retry_after=seconds)
             self._clients.setdefault(pending.request.client, deque()).append(pending)
             self.changed.notify_all()
 
@@ -111,7 +107,7 @@ class RequestQueue:
         with self.changed:
             self.closed = True
             while pending := self.take():
-                pending.post(ClosingError(CLOSING))
+                pending.post(RefusedError(CLOSING, "shutting_down"))
             self.changed.notify_all()
 
 
@@ -134,7 +130,6 @@ class Replica(ABC):
         return any(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
-        self.queue.add_replica()
         for thread in self._threads:
             thread.start()
 
@@ -176,7 +171,7 @@ class Scheduler(Replica):
                 except Exception as error:  # an error of the scheduler itself: no request may wait for ever
                     log.exception("a step failed")
                     self.end_all(error)
-            self.end_all(ClosingError("the server was stopped before this request was finished"))
+            self.end_all(RefusedError("the server was stopped before this request was finished", "shutting_down"))
             self.queue.remove_replica()
 
     def add(self, requests: Iterable[PendingRequest]) -> None:
@@ -303,7 +298,8 @@ class Scheduler(Replica):
             pending.retried = True
             self._group([pending])
         elif out_of_memory(error):
-            pending.post(TooLargeError("the request does not fit the memory: shorten it or search less"))
+            sentence = "the request does not fit the memory: shorten it or search less"
+            pending.post(RefusedError(sentence, "out_of_memory"))
         else:
             if not isinstance(error, UnmaskError):
                 log.error("a request failed", exc_info=error)

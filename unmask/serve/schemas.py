@@ -18,7 +18,7 @@ from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.files import strict_json
 from unmask.runs.settings import DecodingOptions, with_temperature
-from unmask.serve.engine import Choices
+from unmask.serve.engine import Updates
 from unmask.serve.request import NEUTRAL, Completed, Grammar, RefusedError, check_neutral
 from unmask.version import __version__
 
@@ -297,7 +297,7 @@ def usage(answers: Sequence[Completed]) -> dict[str, int]:
 
 
 def event_stream(
-    events: AsyncIterator[tuple[str | None, Any]], choices: Choices, error_name: str | None = None
+    events: AsyncIterator[tuple[str | None, Any]], updates: Updates, error_name: str | None = None
 ) -> EventSourceResponse:
     """Respond with server-sent events, given their names and data; an error is the last of them.
 
@@ -311,10 +311,10 @@ def event_stream(
         except Exception as error:
             yield {"event": error_name, "data": strict_json(status_and_body(error)[1])}
         finally:
-            choices.cancel()
+            updates.cancel()
 
     async def cancel(message: object) -> None:
-        choices.cancel()
+        updates.cancel()
 
     return EventSourceResponse(
         encoded(),
@@ -326,12 +326,13 @@ def event_stream(
     )
 
 
-async def chunk_events(replies: Replies, choices: Choices, with_usage: bool) -> AsyncIterator[tuple[str | None, Any]]:
+async def chunk_events(replies: Replies, updates: Updates, with_usage: bool) -> AsyncIterator[tuple[str | None, Any]]:
     """Yield the answers to a request in chunks, and at the end what they used if that was asked for."""
     answers: dict[int, Completed] = {}
-    for index in range(len(choices.every)) if replies.chat else ():
+    for index in range(updates.count) if replies.chat else ():
         yield None, replies.chunk(index, {"role": "assistant", "content": ""})
-    async for index, update in choices:
+    async for update in updates:
+        index = update.number
         if update.draft is not None:
             draft = replies.chunk(index, {}, step=update.step, draft=update.draft)
             yield "draft", draft | {"object": f"{replies.kind}.draft"}
@@ -346,9 +347,9 @@ async def chunk_events(replies: Replies, choices: Choices, with_usage: bool) -> 
     yield None, "[DONE]"
 
 
-async def trace_events(choices: Choices) -> AsyncIterator[tuple[str | None, Any]]:
+async def trace_events(updates: Updates) -> AsyncIterator[tuple[str | None, Any]]:
     """Yield the lines of a trace file as events: header, step …, end."""
-    async for _, update in choices:
+    async for update in updates:
         if update.line is not None:
             yield "step" if update.step else "header", update.line
         if (answer := update.answer) is not None:

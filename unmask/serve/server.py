@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import ipaddress
 import json
@@ -10,7 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -127,39 +128,28 @@ def log_request(model: str, log_prompts: bool, pending: PendingRequest, outcome:
     log.info("request", extra={"facts": facts})
 
 
-@dataclass(frozen=True)
-class Address:
-    host: str = "127.0.0.1"
-    port: int = 8000
-
-    def check(self, keys: Sequence[str], unlocked: bool) -> None:
-        """Refuse to serve other machines without a key, unless `unlocked` allows it."""
-        if keys or unlocked or _loopback(self.host):
+def check_host(host: str) -> None:
+    """Refuse an address that other machines can reach."""
+    with contextlib.suppress(ValueError):  # a name
+        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
             return
-        raise UnmaskError(
-            f"{self.host} can be reached from other machines: set --api-key or UNMASK_API_KEY, "
-            "or allow access without a key by --unlocked"
-        )
-
-    def bind(self) -> socket.socket:
-        try:
-            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-            bound = socket.socket(family)
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind((self.host, self.port))
-        except (OSError, OverflowError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            if getattr(error, "errno", None) == errno.EADDRINUSE:
-                why = "the port is in use; choose a different --port"
-            raise UnmaskError(f"cannot listen on {self.host}:{self.port}: {why}") from None
-        return bound
+    raise UnmaskError(
+        f"{host} can be reached from other machines: set --api-key or UNMASK_API_KEY, "
+        "or allow access without a key by --unlocked"
+    )
 
 
-def _loopback(host: str) -> bool:
+def bind(host: str, port: int) -> socket.socket:
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+        bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            why = "the port is in use; choose a different --port"
+        raise UnmaskError(f"cannot listen on {host}:{port}: {why}") from None
+    return bound
 
 
 class Server(uvicorn.Server):
@@ -220,7 +210,8 @@ def make_engines(
 def run(
     engines: Mapping[str, AsyncEngine],
     metrics: Metrics,
-    address: Address,
+    host: str,
+    port: int,
     keys: Sequence[str] = (),
     on_start: Callable[[str], None] = lambda url: None,
 ) -> None:
@@ -228,7 +219,7 @@ def run(
     log_as_json()
     AppStatus.disable_automatic_graceful_drain()  # streams end with their answers
     app = make_app(engines, metrics.text, keys)
-    bound = address.bind()
+    bound = bind(host, port)
     host, port = bound.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     longest = max(engine.limits.max_seconds for engine in engines.values())

@@ -5,10 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from unmask.errors import UnmaskError
 from unmask.registry import Registry
+
+if TYPE_CHECKING:
+    from unmask.tasks.checkers import Check
 
 Metric = Literal["ours", "d1"]
 Split = Literal["train", "validation", "test"]
@@ -60,8 +63,21 @@ class Task(Protocol):
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         """Grade an output."""
 
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
+        """Return what an output can be checked for by its question alone, if there is anything.
+
+        The messages are those that the model is shown, so the gold answer cannot influence a verdict.
+        """
+        del messages
+        return None
+
 
 task: Registry[Task] = Registry("task")
+
+
+def question_in(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return the last message of the user, which poses the problem."""
+    return next((str(message["content"]) for message in reversed(messages) if message["role"] == "user"), "")
 
 
 def problems_of(source: Task) -> Iterable[Problem]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -19,11 +20,12 @@ from unmask.models import Model
 from unmask.models.checkpoints.tokenizer import Subwords
 from unmask.models.checkpoints.weights import save_folder, token_id, write_json
 from unmask.models.network.network import Network
+from unmask.report.plots import render
 from unmask.runs.files import locked, make_folder, refusing, write_whole
 from unmask.runs.generation import Generation
 from unmask.runs.settings import Decoding
 from unmask.runs.text import read_prompt
-from unmask.tasks import Problem, Task
+from unmask.tasks import Task
 from unmask.training.loop import STATE, TrainingState, between_steps, resume, save, train
 from unmask.training.recipe import END, MASK, Recipe, learn
 from unmask.version import __version__
@@ -31,55 +33,35 @@ from unmask.version import __version__
 BATCH = 256  # problems decoded together
 
 
-@dataclass(frozen=True)
-class Tally:
-    """Grades of a decoder's answers to some problems."""
-
-    right: list[bool]  # True if the chosen answer of the problem is right
-    every: list[list[bool]]  # grades of all final hypotheses of each problem
-    forward_passes: float  # per problem
-
-    @property
-    def accuracy(self) -> float:
-        return sum(self.right) / len(self.right)
-
-
-def tally(model: Model, task: Task, problems: Sequence[Problem], decoder: Decoder, length: int) -> Tally:
-    """Decode the problems and grade every hypothesis."""
+def grade_all(model: Model, task: Task, count: int, decoder: Decoder, length: int) -> list[list[bool]]:
+    """Decode the first problems of a task; return for each whether its final hypotheses are right."""
+    problems = list(islice(task.problems(), count))
     generation = Generation(model, Decoding(decoder, length), key=task.key)
     prompts = [read_prompt(model, task.messages(problem), length) for problem in problems]
     parts = [prompts[start : start + BATCH] for start in range(0, len(prompts), BATCH)]
     outputs = [output for part in parts for output in generation.outputs(part)]
-    right, every = [], []
-    for problem, output in zip(problems, outputs, strict=True):
-        grades = {text: task.grade(problem, text).right for text in {each.text for each in output.hypotheses}}
-        every.append([grades[each.text] for each in output.hypotheses])
-        right.append(grades[output.text])
-    return Tally(right, every, sum(output.cost.forward_passes for output in outputs) / len(problems))
+    return [
+        [task.grade(problem, row.text).right for row in output.hypotheses]
+        for problem, output in zip(problems, outputs, strict=True)
+    ]
 
 
-def draw_curves(history: list[dict[str, Any]], path: Path) -> None:
+def draw_curves(history: list[dict[str, Any]]) -> bytes:
     """Plot loss and decoding accuracy against steps."""
-    try:
-        import matplotlib
-
-        matplotlib.use("svg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise UnmaskError("curves need matplotlib: pip install 'unmask[plot]'") from None
-    pyplot.rcParams["svg.hashsalt"] = "unmask"
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
-    left.plot([entry["step"] for entry in history], [entry["loss"] for entry in history])
-    left.set(xlabel="step", ylabel="loss, nats per answer token", yscale="log", title="training problems")
     measured = [entry for entry in history if "accuracy" in entry]
-    for name in measured[0]["accuracy"] if measured else ():
-        steps = [entry["step"] for entry in measured]
-        right.plot(steps, [100 * entry["accuracy"][name] for entry in measured], marker=".", label=name)
-    right.set(xlabel="step", ylabel="right, %", ylim=(0, 100), title="validation problems, low-confidence")
-    if measured:
-        right.legend(fontsize=8)
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+
+    def paint(figure: Any) -> None:
+        left, right = figure.subplots(1, 2)
+        left.plot([entry["step"] for entry in history], [entry["loss"] for entry in history])
+        left.set(xlabel="step", ylabel="loss, nats per answer token", yscale="log", title="training problems")
+        for name in measured[0]["accuracy"] if measured else ():
+            steps = [entry["step"] for entry in measured]
+            right.plot(steps, [100 * entry["accuracy"][name] for entry in measured], marker=".", label=name)
+        right.set(xlabel="step", ylabel="right, %", ylim=(0, 100), title="validation problems, low-confidence")
+        if measured:
+            right.legend()
+
+    return render(paint, (10.0, 3.6), "svg", "constrained")
 
 
 TOKENIZER = "tokenizer.json"
@@ -127,7 +109,7 @@ def make(
 
 def _finish(state: TrainingState, tokenizer: Tokenizer, out: Path) -> Path:
     """Plot the curves, and save the averaged weights in LLaDA's format, with a record of their training."""
-    draw_curves(state.history, out / "curves.svg")
+    write_whole(out / "curves.svg", draw_curves(state.history))
     folder, length = out / MODEL, state.recipe.length
     save_folder(state.average, tokenizer, folder, mask=MASK, eos=END, template=TEMPLATE, shard=SHARD, length=length)
     device = state.average.embed.weight.device
@@ -158,11 +140,10 @@ def measure(model: Model, recipe: Recipe) -> dict[str, Any]:
     accuracy, headroom = {}, {}
     for share in recipe.watch:
         name, task, length = f"{share.family}({share.level})", share.task("validation"), share.length or recipe.length
-        problems = list(islice(task.problems(), recipe.problems))
-        accuracy[name] = tally(model, task, problems, LowConfidence(), length).accuracy
-        samples = tally(model, task, problems, BestOf(COVER, LowConfidence(temperature=0.8)), length).every
-        once = sum(map(sum, samples)) / (COVER * len(problems))
-        headroom[name] = {"pass@1": once, f"pass@{COVER}": sum(map(any, samples)) / len(problems)}
+        greedy = grade_all(model, task, recipe.problems, LowConfidence(), length)
+        samples = grade_all(model, task, recipe.problems, BestOf(COVER, LowConfidence(temperature=0.8)), length)
+        accuracy[name] = fmean(map(any, greedy))
+        headroom[name] = {"pass@1": fmean(map(fmean, samples)), f"pass@{COVER}": fmean(map(any, samples))}
     torch.set_float32_matmul_precision(precision)
     return {"accuracy": accuracy, "headroom": headroom}
 

@@ -1,14 +1,12 @@
 """The fingerprint of a checkpoint: two checkpoints under one name are distinguished without being loaded.
 
 The small files that affect a model's text and network are hashed whole. The weights of a hub id are identified by its
-commit. A folder's weights are hashed whole where they are small. Of larger ones the sizes, the headers (every tensor's
-name, type and shape) and three blocks of every tensor are hashed: a single changed number may go unnoticed, but not
-different training, merging or precision.
+commit. A folder's weights are hashed whole where they are small. Of larger ones the sizes and evenly spaced blocks are
+hashed: a single changed number may go unnoticed, but not different training, merging or precision.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from functools import lru_cache
 from hashlib import blake2b
@@ -22,7 +20,7 @@ from unmask.models.checkpoints.weights import INDEX, Shards
 from unmask.models.load import checkpoint_folder, is_folder, registered
 
 WHOLE = 1 << 28  # bytes of weights that are hashed whole
-BLOCK = 1 << 12  # bytes hashed at the start, the middle and the end of every tensor of larger weights
+BLOCK, BLOCKS = 1 << 12, 2048  # bytes of a block, and blocks that are hashed of each shard of larger weights
 SMALL = (
     "config.json",
     "generation_config.json",
@@ -77,27 +75,12 @@ def _hash(file: Path, how: str) -> str:
 def _hash_version(file: Path, how: str, version: tuple[int, int, int]) -> str:
     """Hash a file once per version, which changes when the file is written or replaced."""
     size = version[1]
+    step = max(BLOCK, size // BLOCKS) if how == "sampled" else BLOCK
+    total = blake2b(f"{file.name} {size}".encode(), digest_size=16)
     with file.open("rb") as opened:
-        blocks = _sampled(opened, size) if how == "sampled" else [(start, 1 << 20) for start in range(0, size, 1 << 20)]
-        total = blake2b(f"{file.name} {size}".encode(), digest_size=16)
-        for start, count in blocks:
-            total.update(_block(opened, start, count))
+        for start in range(0, size, step):
+            total.update(_block(opened, start, BLOCK))
     return total.hexdigest()
-
-
-def _sampled(file: BinaryIO, size: int) -> list[tuple[int, int]]:
-    """Return the header and blocks of every tensor; of a file that is not safetensors, blocks of the file."""
-    length = int.from_bytes(_block(file, 0, 8), "little")
-    try:
-        header = json.loads(_block(file, 8, min(length, size)))
-        tensors = [entry["data_offsets"] for name, entry in sorted(header.items()) if name != "__metadata__"]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        length, tensors = 0, [(0, max(size - 8, 0))]
-    blocks = [(0, 8 + length)]
-    for start, stop in tensors:
-        places = (start, (start + stop - BLOCK) // 2, stop - BLOCK)
-        blocks += [(8 + length + max(place, start), min(BLOCK, stop - start)) for place in places]
-    return blocks
 
 
 def _block(file: BinaryIO, start: int, size: int) -> bytes:

@@ -223,13 +223,11 @@ def write_config(folder: Path, config: Config, dtype: torch.dtype) -> None:
     write_json(folder / "config.json", {**config, "torch_dtype": str(dtype).removeprefix("torch.")})
 
 
-def write_specials(
-    folder: Path, specials: dict[str, str], template: str | None, kind: str = "PreTrainedTokenizerFast", **more: Any
-) -> None:
-    """Write the special tokens and the chat template, for a tokenizer of class `kind` with `more` settings."""
+def write_specials(folder: Path, specials: dict[str, str], template: str | None) -> None:
+    """Write the special tokens and the chat template."""
     chat = {} if template is None else {"chat_template": template}
-    settings = {**more, **specials, **chat, "clean_up_tokenization_spaces": False, "tokenizer_class": kind}
-    write_json(folder / "tokenizer_config.json", settings)
+    kind = {"clean_up_tokenization_spaces": False, "tokenizer_class": "PreTrainedTokenizerFast"}
+    write_json(folder / "tokenizer_config.json", specials | chat | kind)
     write_json(folder / "special_tokens_map.json", specials)
 
 

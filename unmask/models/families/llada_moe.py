@@ -11,6 +11,10 @@ from unmask.models.families.family import Family, Field, Names, family, llama_se
 from unmask.models.network.experts import Experts
 from unmask.models.network.transformer import Shape
 
+EXPERTS = Experts(  # of LLaDA2
+    256, 8, 512, shared=512, dense=1, scoring="sigmoid", bias=True, groups=8, kept_groups=4, normalised=True, scale=2.5
+)
+
 
 @family("llada-moe")
 class LLaDAMoE(Family):
@@ -101,19 +105,7 @@ class LLaDA2(Family):
         qk_norm=True,
         rotary=64,
         block=32,
-        experts=Experts(
-            count=256,
-            chosen=8,
-            hidden=512,
-            shared=512,
-            dense=1,
-            scoring="sigmoid",
-            bias=True,
-            groups=8,
-            kept_groups=4,
-            normalised=True,
-            scale=2.5,
-        ),
+        experts=EXPERTS,
     )
     names = Names(
         embed="model.word_embeddings",

@@ -26,13 +26,7 @@ from unmask.models.network.network import CHUNK, Bucket, Network, buckets, in_or
 SPARE = 4  # prefixes are cached for this many times the rows of a call; the least recently used are dropped
 BYTES = 8  # size of a token
 _VERSIONS = count()
-
-
-class Page:
-    """Keys and values of one block, (layer, 2, head, pos, dim): a class, since tensors cannot be weak values."""
-
-    def __init__(self, kv: Tensor):
-        self.kv = kv
+Page = Tensor  # keys and values of one block, (layer, 2, head, pos, dim)
 
 
 class Span(NamedTuple):
@@ -154,7 +148,7 @@ class ExactlyCached(Wrapper):
         chain = list(self.prefixes[span.before])
         for number, inside in enumerate(self._blocks(span.inside)):
             start = span.start + number * self.block
-            page = Page(kv[..., start : start + self.block, :].clone())
+            page = kv[..., start : start + self.block, :].clone()
             page = self.pages.setdefault((id(chain[-1]) if chain else 0, inside), page)
             chain.append(page)
         self.prefixes[span.before + span.inside] = tuple(chain)
@@ -187,7 +181,7 @@ class ExactlyCached(Wrapper):
             kv = module.embed.weight.new_zeros(module.shape.room(len(spans), spans[0].width))
             for row, span in enumerate(spans):
                 if span.start:
-                    kv[:, :, row, :, : span.start] = torch.cat([page.kv for page in self.prefixes[span.before]], dim=3)
+                    kv[:, :, row, :, : span.start] = torch.cat(self.prefixes[span.before], dim=3)
             self.loaded = Loaded(befores, kv, next(_VERSIONS))
         return self.loaded.kv, ("exact", self.loaded.version)
 

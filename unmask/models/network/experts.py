@@ -33,9 +33,6 @@ class Experts:
     normalised: bool = False  # the chosen scores are divided by their sum
     scale: float = 1.0  # factor of the chosen scores
 
-    def parameters(self, width: int) -> int:
-        return width * (self.count + 3 * (self.count * self.hidden + self.shared)) + self.count * self.bias
-
 
 def swiglu(gate_up: Float[Tensor, "*n twice"]) -> Float[Tensor, "*n hidden"]:
     """Return the hidden layer of an MLP from its gate and its input, which are one tensor."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -60,15 +61,10 @@ class Shape:
         """Return the size of the keys and values of whole rows: (layer, 2, row, head, pos, dim)."""
         return torch.Size((self.layers, 2, rows, self.kv_heads or self.heads, width, self.head_width))
 
-    @property
+    @cached_property
     def parameters(self) -> int:
-        mixed = 0 if self.experts is None else self.layers - self.experts.dense
-        mlps = (self.layers - mixed) * 3 * self.width * self.hidden
-        if self.experts is not None:
-            mlps += mixed * self.experts.parameters(self.width)
-        attention = 2 * self.width * (self.q_width + self.kv_width)
-        small = (self.q_width + 2 * self.kv_width) * self.qkv_bias + 2 * self.head_width * self.qk_norm + 2 * self.width
-        return self.layers * (attention + small) + mlps + self.width * (1 + self.vocab * (1 if self.tied else 2))
+        with torch.device("meta"):
+            return sum(weight.numel() for weight in Transformer(self).parameters())
 
 
 class Norm(nn.Module):

@@ -14,51 +14,39 @@ The level is the number of numbers; the published benchmark has three. An answer
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import add, mul, sub, truediv
 from random import Random
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
+from unmask.tasks.checkers import PASS, Check, Verdict
+from unmask.tasks.expressions import OPERATIONS, RANK, ExpressionError, fold, parse
 from unmask.tasks.generated.base import Generated, Sketch, between, choose, tagged
-from unmask.tasks.task import Problem, task
+from unmask.tasks.task import Problem, question_in, task
+from unmask.tasks.worked import first_wrong, place_of, statements
 
-T = TypeVar("T")
 LONGEST = 500  # characters of an expression
+MOST = 100  # largest number and target
+CAP = 1000  # largest intermediate result of a worked solution
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TOKEN = re.compile(r"(0|[1-9][0-9]*|[-+*/()])[ \t\r\n]*")
-OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul, "/": truediv}
-_RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
-
-
-class ExpressionError(ValueError):
-    """The text is not an expression, or it divides by zero."""
+_STATED = re.compile(r"Numbers: \[((?:[0-9]{1,9}, ){0,9}[0-9]{1,9})\]\s+Target: (-?[0-9]{1,9})(?![0-9])")
+_EQUALS = re.compile(r"=\s*[0-9]{1,9}\s*\Z")
 
 
 def evaluate(text: str) -> tuple[Fraction, list[int]]:
     """Return the exact value of an expression and its numbers in the order in which they are written."""
-    postfix = parse(text)
-    return _fold(postfix, Fraction, _apply), [item for item in postfix if isinstance(item, int)]
+    postfix = parse(_tokens(text))
+    return fold(postfix, Fraction, _apply), [int(item) for item in postfix if item.isdigit()]
 
 
 def tidy(text: str) -> str:
     """Remove spaces and redundant brackets: `(87 - 28) + 35` becomes `87-28+35`. Any other text stays as it is."""
     try:
-        return _fold(parse(text), lambda number: (str(number), 3), join)[0]
+        return fold(parse(_tokens(text)), lambda number: (number, 3), join)[0]
     except ExpressionError:
         return text
-
-
-def _fold(postfix: list[int | str], leaf: Callable[[int], T], node: Callable[[T, str, T], T]) -> T:
-    stack: list[T] = []
-    for item in postfix:
-        if isinstance(item, int):
-            stack.append(leaf(item))
-        else:
-            right, left = stack.pop(), stack.pop()
-            stack.append(node(left, item, right))
-    return stack[0]
 
 
 def _apply(left: Fraction, sign: str, right: Fraction) -> Fraction:
@@ -69,43 +57,10 @@ def _apply(left: Fraction, sign: str, right: Fraction) -> Fraction:
 
 def join(left: tuple[str, int], sign: str, right: tuple[str, int]) -> tuple[str, int]:
     """Join two texts by a sign; each comes with the rank of its outermost sign (3 for a number)."""
-    rank = _RANK[sign]
+    rank = RANK[sign]
     first = left[0] if left[1] >= rank else f"({left[0]})"
     loose = right[1] < rank or (right[1] == rank and sign in "-/")
     return f"{first}{sign}({right[0]})" if loose else f"{first}{sign}{right[0]}", rank
-
-
-def parse(text: str) -> list[int | str]:
-    """Return the expression in postfix order, by the shunting-yard algorithm, which does not recurse."""
-    done: list[int | str] = []
-    waiting: list[str] = []
-    operand = False  # whether the last token ended an operand
-    for token in _tokens(text):
-        if token == "(" or token.isdigit():
-            if operand:
-                raise ExpressionError(f"a sign is missing before {token[:20]!r}")
-            if token == "(":
-                waiting.append(token)
-            else:
-                done.append(int(token))
-                operand = True
-            continue
-        if not operand:
-            raise ExpressionError(f"a number is missing before {token!r}")
-        while waiting and waiting[-1] != "(" and (token == ")" or _RANK[waiting[-1]] >= _RANK[token]):
-            done.append(waiting.pop())
-        if token != ")":
-            waiting.append(token)
-            operand = False
-        elif not waiting:
-            raise ExpressionError("a closing bracket has no opening bracket")
-        else:
-            waiting.pop()
-    if not operand:
-        raise ExpressionError("the expression is incomplete" if done or waiting else "there is no expression")
-    if "(" in waiting:
-        raise ExpressionError("an opening bracket has no closing bracket")
-    return done + waiting[::-1]
 
 
 def _tokens(text: str) -> list[str]:
@@ -120,11 +75,6 @@ def _tokens(text: str) -> list[str]:
         tokens.append(match[1])
         at = match.end()
     return tokens
-
-
-MOST = 100  # largest number and target
-CAP = 1000  # largest intermediate result of a worked solution
-_EQUALS = re.compile(r"=\s*[0-9]{1,9}\s*\Z")
 
 
 @task("countdown")
@@ -151,6 +101,26 @@ class Countdown(Generated):
 
     def fault(self, problem: Problem, answer: str) -> str:
         return fault(answer, problem.data["numbers"], problem.data["target"])
+
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
+        return expression_check(question_in(messages), self.read)
+
+
+def expression_check(question: str, read: Callable[[str], str | None]) -> Check | None:
+    """Return the check of a question that states numbers and a target as `ask` does."""
+    stated = _STATED.findall(question)
+    if not stated:
+        return None
+    numbers, target = [int(number) for number in stated[-1][0].split(",")], int(stated[-1][1])
+
+    def check(text: str) -> Verdict:
+        answer = read(text)
+        note = fault(answer, numbers, target) if answer else "there is no answer"
+        if not note:
+            return PASS
+        return first_wrong(text, list(statements(text))) or Verdict(0.0, place_of(text, answer or ""), note)
+
+    return check
 
 
 def ask(numbers: Sequence[int], target: int) -> str:

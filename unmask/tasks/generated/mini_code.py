@@ -20,8 +20,10 @@ of Python and run in a child process (`restricted_python.py`). The level is the 
 from __future__ import annotations
 
 import ast
+import contextlib
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -29,11 +31,12 @@ from random import Random
 from typing import Any, ClassVar
 
 from unmask.child_process import ChildError, ChildNotStartedError, ChildProcess, ChildStoppedError
+from unmask.tasks.checkers import Check, Verdict, examples
 from unmask.tasks.generated import restricted_python
 from unmask.tasks.generated.base import Generated, Sketch, between, choose
 from unmask.tasks.generated.programs import FINDS, KINDS, LETTERS
 from unmask.tasks.generated.restricted_python import LONGEST, ProgramError, parse
-from unmask.tasks.task import Problem, task
+from unmask.tasks.task import Problem, question_in, task
 
 _FENCED = re.compile(r"```(?:python)?[ \t]*\n(.*?)```", re.DOTALL)
 _NAME = "f"
@@ -99,6 +102,25 @@ class MiniCode(Generated):
         except ProgramError as error:
             return str(error)
         return "" if same else "a hidden call returns a different value"
+
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
+        """Return the check that the program returns what the examples of the question show."""
+        shown: list[tuple[str, str]] = []  # arguments as a list in JSON, and the `repr` of the result
+        for call, result in examples(question_in(messages)):
+            with contextlib.suppress(ValueError, TypeError, RecursionError):
+                if isinstance(call.func, ast.Name) and call.func.id == _NAME and not call.keywords:
+                    shown.append((json.dumps([ast.literal_eval(each) for each in call.args]), repr(result)))
+
+        def check(text: str) -> Verdict:
+            try:
+                returned = results(self.read(text) or "", [json.loads(arguments) for arguments, _ in shown])
+            except ProgramError as error:
+                return Verdict(0.0, note=str(error))
+            wrong = [arguments for result, (arguments, right) in zip(returned, shown, strict=True) if result != right]
+            note = f"{_NAME} returns a different value for {wrong[0]}" if wrong else ""
+            return Verdict(1 - len(wrong) / len(shown), note=note)
+
+        return check if shown else None
 
 
 def ask(takes: str, text: str, examples: Sequence[tuple[Sequence[Any], Any]]) -> str:

@@ -16,14 +16,19 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import ClassVar
 
+from unmask.tasks.checkers import PASS, Check, Verdict
 from unmask.tasks.generated.base import Generated, Sketch, between, choose, tagged
-from unmask.tasks.task import Problem, task
+from unmask.tasks.task import Problem, question_in, task
+from unmask.tasks.worked import first_wrong, number, place_of, statements
 
 FRACTIONS = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth"}
 _NUMBER = re.compile(r"\$?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,12})")
@@ -78,6 +83,9 @@ class MiniGsm(Generated):
 
     def fault(self, problem: Problem, answer: str) -> str:
         return "" if answer == str(problem.data["result"]) else "a different number"
+
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check:
+        return story_check(question_in(messages), self.read)
 
 
 def write_story(rng: Random, scene: Scene, level: int, backward: bool) -> Story | None:
@@ -168,3 +176,39 @@ def _split(rng: Random, kind: str, v: int) -> Turn | None:
     if kind == "/":
         return {"k": k}, [f"{v}/{k}={q}"], q
     return {"k": k}, [f"{v}/{k}={q}", f"{v}-{q}={v - q}"], v - q
+
+
+def story_check(question: str, read: Callable[[str], str | None]) -> Check:
+    """Return the check that lines hold, use only numbers of the question and of earlier lines, and lead to the answer.
+
+    Each number of the question is used. If the question asks how a story began, the lines start from the answer and
+    end with a number that the story states.
+    """
+    given = [Fraction(word) for word in re.findall(r"[0-9]{1,15}", question)]
+    given += [Fraction(k) for k, word in FRACTIONS.items() for _ in range(question.count(f" {word} of "))]
+    backward = question.rstrip().endswith("at first?")
+
+    def check(text: str) -> Verdict:
+        found, answer = list(statements(text)), read(text) or ""
+        value = number(answer)
+        if wrong := first_wrong(text, found):
+            return wrong
+        if value is None or not found:
+            return Verdict(0.0, note="there is no number as an answer" if found else "there is no line of arithmetic")
+        end, unused = found[-1].result, Counter(given)
+        if backward and end is not None and end in unused:
+            unused = unused - Counter([end]) + Counter([value])
+        elif backward or end != value:
+            span = found[-1].span if backward else place_of(text, answer)
+            return Verdict(0.5, span, f"the last line does not yield {'how the story ended' if backward else answer}")
+        known = set(unused)
+        for line in found:
+            operands = line.sides[0].numbers
+            if not known.issuperset(operands):
+                return Verdict(0.5, line.span, "a number of it is neither given nor computed before")
+            unused -= Counter(operands)
+            known.add(line.sides[-1].value)
+        span = place_of(text, answer) if value in unused else None
+        return Verdict(0.5, span, "a number of the question is not used") if unused else PASS
+
+    return check

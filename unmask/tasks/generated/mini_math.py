@@ -15,15 +15,17 @@ the last line confirms, so a wrong start shows only later, as in Countdown.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, isqrt
 from random import Random
 from typing import ClassVar, NamedTuple
 
+from unmask.tasks.checkers import Check
 from unmask.tasks.generated.base import LONGEST, Generated, Sketch, between, choose
 from unmask.tasks.task import Problem, task
+from unmask.tasks.worked import worked_check
 
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 _FRACTION = re.compile(r"[-+]?[0-9]{1,15}(?:/[0-9]{1,15})?")
@@ -51,6 +53,10 @@ class MiniMath(Generated):
 
     def fault(self, problem: Problem, answer: str) -> str:
         return "" if answer == normal(problem.data["result"]) else "a different answer"
+
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check:
+        del messages  # only the worked lines are checked: to check an answer itself would be to solve the exercise
+        return worked_check(self.read, modulo=True, concludes=False)
 
 
 def normal(text: str) -> str:

@@ -14,14 +14,16 @@ so a puzzle is solved by finding those that keep its digits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 from typing import ClassVar
 
+from unmask.tasks.checkers import PASS, Check, Verdict
 from unmask.tasks.generated.base import Generated, Sketch, choose, tagged
-from unmask.tasks.task import Grade, Metric, Problem, task
+from unmask.tasks.task import Grade, Metric, Problem, question_in, task
 
 UNITS = (
     *(tuple(range(row, row + 4)) for row in range(0, 16, 4)),
@@ -69,6 +71,9 @@ class Sudoku(Generated):
     def fault(self, problem: Problem, answer: str) -> str:
         return "" if answer in solutions(problem.data["puzzle"]) else "the grid breaks the rules"
 
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
+        return grid_check(question_in(messages), self.read)
+
     def grade(self, problem: Problem, text: str, metric: Metric = "ours") -> Grade:
         """Grade an output; the score is the fraction of blanks that match the nearest solution."""
         grade = super().grade(problem, text, metric)
@@ -76,6 +81,38 @@ class Sudoku(Generated):
             return grade
         puzzle = problem.data["puzzle"]
         return replace(grade, score=max(share(puzzle, grid, grade.answer) for grid in solutions(puzzle)))
+
+
+def grid_check(question: str, read: Callable[[str], str | None]) -> Check | None:
+    """Return the check that a grid keeps the digits which the question states as `ask` does, and the rules.
+
+    The score counts the cells; of two that are equal, a given one is right.
+    """
+    stated = re.findall(r"Sudoku puzzle: ([0-4]{16})(?![0-9])", question)
+    if not stated:
+        return None
+
+    def fits(grid: str, cell: int) -> bool:
+        given, digit = stated[-1][cell], grid[cell]
+        return digit == given if given != "0" else digit in "1234" and all(digit != grid[peer] for peer in PEERS[cell])
+
+    def check(text: str) -> Verdict:
+        grid = read(text)
+        if grid is None:
+            return Verdict(0.0, note="there is no grid")
+        wrong = [cell for cell in range(16) if not fits(grid, cell)]
+        if not wrong:
+            return PASS
+        return Verdict(1 - len(wrong) / 16, _cell_span(text, grid, wrong[0]), f"cell {wrong[0] + 1} breaks the rules")
+
+    return check
+
+
+def _cell_span(text: str, grid: str, cell: int) -> tuple[int, int] | None:
+    """Return where a cell of the grid is written first, in rows or in one line."""
+    rows = "\n".join(grid[row : row + 4] for row in range(0, 16, 4))
+    found = [(text.find(rows), cell + cell // 4), (text.find(grid), cell)]
+    return min(((start + place, start + place + 1) for start, place in found if start >= 0), default=None)
 
 
 def ask(puzzle: str) -> str:

@@ -13,15 +13,16 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise, permutations, product
 from typing import Any, ClassVar, Literal
 
+from unmask.tasks.checkers import Check
 from unmask.tasks.data import Dataset
-from unmask.tasks.generated.countdown import Countdown, ask, fault, tidy
+from unmask.tasks.generated.countdown import Countdown, ask, expression_check, fault, tidy
 from unmask.tasks.published.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
-from unmask.tasks.task import Grade, Metric, Problem, task
+from unmask.tasks.task import Grade, Metric, Problem, question_in, task
 
 _SIGNS = {"\\div": "/", "\\times": "*", "\\cdot": "*"}
 _EQUALS = re.compile(r"=[ \t]{0,9}-?[0-9][0-9.]{0,20}\s{0,9}\Z")
@@ -71,6 +72,9 @@ class CountdownD1(Benchmark):
         check = fault_d1 if metric == "d1" else fault
         note = check(answer or "", problem.data["numbers"], problem.data["target"])
         return grade_of(not note, answer, note)
+
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
+        return expression_check(question_in(messages), self.answer)
 
 
 def _read(text: str) -> str | None:

@@ -12,13 +12,16 @@ number in a different base or a choice of two states none.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from unmask.tasks.checkers import Check
 from unmask.tasks.data import Dataset
 from unmask.tasks.published.benchmark import Benchmark, Wording, boxes, clip, grade_of, loose_boxes, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
+from unmask.tasks.worked import worked_check
 
 _LOOSE = re.compile(r"-?\d+\.?\d*")
 LONGEST = 300  # characters of an answer and of a number: longer ones are slow to compare
@@ -71,6 +74,10 @@ class GSM8K(Benchmark):
         else:
             right = answer is not None and Fraction(answer) == Fraction(wanted)
         return grade_of(right, answer)
+
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check:
+        del messages  # only the worked lines can be checked
+        return worked_check(self.answer)
 
 
 def gold(worked: str) -> str:

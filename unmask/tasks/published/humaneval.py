@@ -10,15 +10,19 @@ The tests run in a process of their own, out of the program's reach; both metric
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from unmask.tasks.checkers import Check, Verdict, examples
 from unmask.tasks.data import Dataset
 from unmask.tasks.published import programs
 from unmask.tasks.published.benchmark import Wording
-from unmask.tasks.published.programs import ProgramTask, parse, read
+from unmask.tasks.published.programs import ProgramTask, completed, run_tests
 from unmask.tasks.sandbox.run import ProgramTest
-from unmask.tasks.task import Problem, task
+from unmask.tasks.task import Problem, question_in, task
 
 _FIELDS = ("prompt", "entry_point", "test")
 
@@ -52,19 +56,32 @@ class HumanEval(ProgramTask):
         prompt, entry, test = (problem.data[key] for key in _FIELDS)
         before = prompt[: prompt.rfind(f"def {entry}(")]
         return ProgramTest(
-            program=_program(prompt, entry, text),
+            program=completed(prompt, entry, text),
             tests=(test, f"check({entry})"),
             names=(entry,),
             prelude=before,  # some tests use the prompt's helpers, which the program could replace in its own process
             before=before,
         )
 
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
+        """Return the check of the examples in the docstring."""
+        self.ready()
+        question = question_in(messages)
+        prompt = (programs.fenced_blocks(question) or [question])[-1]
+        defined = re.findall(r"^def +(\w{1,99}) *\(", prompt, re.MULTILINE)
+        tests = [_assert(call, result) for call, result in examples(prompt)]
+        if not defined or not tests:
+            return None
+        entry = defined[-1]
+        before = prompt[: prompt.rfind(f"def {entry}(")]
 
-def _program(prompt: str, entry: str, text: str) -> str:
-    """Return the program in the output, or the prompt with the output as its body."""
-    code = read(text, entry) or ""
-    if entry in programs.defined_names(parse(code)):
-        return code
-    body = code if programs.fenced_blocks(text) else programs.with_plain_spaces(text[: programs.LONGEST])
-    completed = programs.longest_beginning(prompt + body)
-    return code if len(completed.strip()) <= len(prompt.strip()) else completed
+        def check(text: str) -> Verdict:
+            return run_tests(completed(f"{prompt}\n", entry, text), tests, before, sandbox=self.sandbox)
+
+        return check
+
+
+def _assert(call: ast.Call, result: object) -> str:
+    """Return an example as a test; floats of a docstring are rounded."""
+    source = ast.unparse(call)
+    return f"assert abs({source} - {result}) < 1e-6" if type(result) is float else f"assert {source} == {result!r}"

@@ -13,6 +13,7 @@ signals and the main thread.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -21,9 +22,11 @@ from typing import ClassVar
 
 from unmask.child_process import ChildError, ChildNotStartedError, ChildProcess
 from unmask.errors import UnmaskError
+from unmask.tasks.checkers import Check
 from unmask.tasks.data import Dataset
 from unmask.tasks.published.benchmark import Benchmark, Wording, boxes, clip, grade_of, tagged
 from unmask.tasks.task import Grade, Metric, Problem, task
+from unmask.tasks.worked import worked_check
 
 LONGEST = 400  # characters of an answer that is compared by meaning
 _REMOVED = re.compile(r"\n|\\!|\\left|\\right|\^\{\\circ\}|\^\\circ|\\\$|\\?%")
@@ -73,6 +76,10 @@ class Math500(Benchmark):
             same = same_meaning(wanted, answer)
         return grade_of(same, answer)
 
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check:
+        del messages  # only the worked lines can be checked
+        return worked_check(_marked, concludes=False)
+
 
 def _alike(gold: str, answer: str) -> bool:
     """Return False for differences that both comparisons overlook: a choice, a base, a set.
@@ -100,6 +107,12 @@ def _read(text: str, metric: Metric) -> tuple[str | None, bool]:
     if tag and (box is not None or metric == "ours"):
         return tag, True
     return text.strip() or None, False
+
+
+def _marked(text: str) -> str | None:
+    """Return the answer if a box or tags mark it."""
+    answer, marked = _read(clip(text), "ours")
+    return answer if marked else None
 
 
 def normalise(text: str) -> str:

@@ -12,14 +12,16 @@ same.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from unmask.tasks.checkers import Check, Verdict
 from unmask.tasks.data import Dataset
 from unmask.tasks.published.benchmark import Wording
-from unmask.tasks.published.programs import ProgramTask, defined_names, import_lines, parse, read
+from unmask.tasks.published.programs import ProgramTask, defined_names, import_lines, names_in, parse, read, run_tests
 from unmask.tasks.sandbox.run import ProgramTest
-from unmask.tasks.task import Problem, task
+from unmask.tasks.task import Problem, question_in, task
 
 _REPO = "google-research-datasets/mbpp"
 _IDS = {"test": range(11, 511), "train": range(601, 975)}  # as published
@@ -60,6 +62,22 @@ class MBPP(ProgramTask):
             prelude=data["prelude"],
             setup=data["setup"],
         )
+
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
+        """Return the check of the asserts that the question shows."""
+        self.ready()
+        lines = [line.strip() for line in question_in(messages).splitlines() if line.strip().startswith("assert ")]
+        tests = [line for line in lines if parse(line)]
+        if not tests:
+            return None
+        expected, _ = names_in(tests[0])
+        words = [node.id for node in ast.walk(ast.parse(tests[0])) if isinstance(node, ast.Name)]
+        entry = next((word for word in words if word in expected), None)
+
+        def check(text: str) -> Verdict:
+            return run_tests(read(text, entry) or "", tests, sandbox=self.sandbox)
+
+        return check
 
 
 def _problem(row: dict[str, Any]) -> Problem:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -17,8 +18,9 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from unmask.errors import UnmaskError
+from unmask.tasks.checkers import PASS, Verdict
 from unmask.tasks.published.benchmark import Benchmark, grade_of
-from unmask.tasks.sandbox.run import Confinement, ProgramTest, run, sandbox_method
+from unmask.tasks.sandbox.run import Confinement, Limits, ProgramTest, run, sandbox_method
 from unmask.tasks.task import Grade, Metric, Problem
 
 LONGEST = 20_000  # characters of an output in which a program is looked for
@@ -86,6 +88,36 @@ def _find(text: str, entry: str | None) -> str | None:
     if not blocks and 0 <= begin < done:
         blocks = [text[begin + len("[BEGIN]") : done].strip("\n")]
     return last_defining(blocks, entry) if blocks else longest_span(text)
+
+
+def completed(prompt: str, entry: str, text: str) -> str:
+    """Return the program in the output, or the prompt with the output as its body."""
+    code = read(text, entry) or ""
+    if entry in defined_names(parse(code)):
+        return code
+    body = code if fenced_blocks(text) else with_plain_spaces(text[:LONGEST])
+    whole = longest_beginning(prompt + body)
+    return code if len(whole.strip()) <= len(prompt.strip()) else whole
+
+
+def run_tests(
+    program: str, tests: Sequence[str], before: str = "", seconds: int = 10, sandbox: Confinement = "namespaces"
+) -> Verdict:
+    """Return whether a program passes all tests in the sandbox; `before` is run first, there and in the program."""
+    if not program.strip():
+        return Verdict(0.0, note="there is no program")
+    names, modules = names_in("\n".join(tests))
+    prelude = "\n".join([before, *(f"import {name}" for name in sorted(modules))])
+    test = ProgramTest(program, tuple(tests), tuple(sorted(names)), prelude, before)
+    result = run(test, sandbox, Limits(seconds, patience=max(12 * seconds, 30)))
+    return PASS if result.right else Verdict(0.0, note=result.note)
+
+
+def names_in(tests: str) -> tuple[set[str], set[str]]:
+    """Return the names that tests expect of a program, and the standard modules that they use without an import."""
+    names = _lacking(parse(tests))
+    modules = {name for name in names & sys.stdlib_module_names if re.search(rf"\b{name}\.", tests)}
+    return names - modules, modules
 
 
 def parse(text: str) -> ast.Module | None:

@@ -12,13 +12,15 @@ the rules.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from unmask.tasks.checkers import Check
 from unmask.tasks.data import Dataset
-from unmask.tasks.generated.sudoku import ask, share, solutions
+from unmask.tasks.generated.sudoku import ask, grid_check, share, solutions
 from unmask.tasks.published.benchmark import Benchmark, Wording, clip
-from unmask.tasks.task import Grade, Metric, Problem, task
+from unmask.tasks.task import Grade, Metric, Problem, question_in, task
 
 _END = r"<\|eot_id\|>|<\|endoftext\|>"  # either closes an answer, so outputs are read with their special tokens
 _FENCED = re.compile(r"```([\d\s]+)```")
@@ -65,6 +67,9 @@ class SudokuD1(Benchmark):
         score = max(share(puzzle, gold, answer) for gold in golds)
         right = score == 1 if metric == "d1" else answer in golds
         return Grade(right, score, answer, "" if right else "the grid breaks the rules or lacks a given digit")
+
+    def visible(self, messages: Sequence[Mapping[str, str]]) -> Check | None:
+        return grid_check(question_in(messages), self.answer)
 
 
 def _read(text: str) -> str:
