@@ -77,7 +77,7 @@ def read_records(path: Path, spec: dict[str, Any], problems: Problems) -> tuple[
         try:
             record = read_record(line)
             _check_name(record, known)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             if number == len(lines) and not torn and bytes(16) in line:  # a crash of the machine may leave zeros
                 torn = len(line) + 1
                 break
