@@ -97,7 +97,7 @@ def check_all(checks: Iterable[Check], text: str) -> Verdict:
 class Contains(Checker):
     """The text contains a given text."""
 
-    text: str
+    text: str  # what it must contain
 
     def __post_init__(self) -> None:
         if not self.text:
@@ -112,7 +112,7 @@ class Contains(Checker):
 class Regex(Checker):
     """A regular expression of Python matches the text."""
 
-    pattern: str
+    pattern: str  # in the syntax of `re`
     full: bool = True  # the whole text must match, not just a part of it
 
     def __post_init__(self) -> None:
@@ -131,9 +131,9 @@ class Regex(Checker):
 class Length(Checker):
     """The text is neither too short nor too long; the score is the ratio to the bound that it misses."""
 
-    least: int | None = None
-    most: int | None = None
-    unit: Literal["characters", "words", "lines"] = "characters"
+    least: int | None = None  # fewest of the unit
+    most: int | None = None  # most of the unit
+    unit: Literal["characters", "words", "lines"] = "characters"  # what is counted
 
     def __post_init__(self) -> None:
         if self.least is None and self.most is None:
