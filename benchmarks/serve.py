@@ -22,7 +22,7 @@ from collections import Counter
 import unmask
 from unmask.models.devices import proc_bytes
 from unmask.runs.settings import Placement
-from unmask.serve.request import RequestLimits
+from unmask.serve.limits import RequestLimits
 from unmask.tasks import task
 
 

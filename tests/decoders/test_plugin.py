@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from unmask.core import Decoder, Frame, Rows, Schedule, decoder
-from unmask.policies.draft import sample, top
+from unmask.policies.remasking import sample, top
 
 
 @decoder("last-first")

@@ -14,7 +14,7 @@ from tests.decoders.examples import PROMPTS, blank, run, texts
 from tests.decoders.test_repair import INNERS
 from unmask.core import Decoder, Frame, Rows
 from unmask.models.network.kv_cache import cached
-from unmask.policies.draft import sample
+from unmask.policies.remasking import sample
 
 
 @dataclass(frozen=True)

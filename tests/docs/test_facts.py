@@ -16,7 +16,7 @@ from unmask.experiments import EXPERIMENTS
 from unmask.experiments.run import plan, totals
 from unmask.experiments.setup import PUBLISHED
 from unmask.integrations.arguments import DECODING, PLACEMENT
-from unmask.serve.request import RequestLimits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.schemas import ChatCompletion, Settings
 
 DOCS = ROOT / "docs"

@@ -23,7 +23,7 @@ import unmask
 from tests.runs.processes import ENVIRON, ROOT, descendants
 from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.request import RequestLimits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.server import Metrics
 
 

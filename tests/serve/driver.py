@@ -10,7 +10,8 @@ import torch
 
 import unmask
 from unmask.core import Beliefs, CacheView, Canvas, Denoiser, Wrapper
-from unmask.serve.request import Completed, Event, PendingRequest, RequestLimits, Show, read_request
+from unmask.serve.limits import RequestLimits
+from unmask.serve.request import Completed, Event, PendingRequest, Show, read_request
 from unmask.serve.scheduler import RequestQueue, Scheduler
 
 

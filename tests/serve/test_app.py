@@ -19,7 +19,7 @@ import torch
 import unmask
 from tests.serve.conftest import Served
 from tests.serve.driver import failing, until
-from unmask.serve.request import RequestLimits
+from unmask.serve.limits import RequestLimits
 from unmask.serve.scheduler import Scheduler
 
 QUESTION: Any = [{"role": "user", "content": "abc"}]

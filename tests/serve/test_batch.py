@@ -14,7 +14,7 @@ from unmask.core import Beliefs
 from unmask.errors import UnmaskError
 from unmask.serve import scheduler
 from unmask.serve.batch import Forward, batch_key, run_together
-from unmask.serve.request import RefusedError
+from unmask.serve.limits import RefusedError
 
 DECODERS = ["random(temperature=0.7)", "search(budget=12, plausible=0.01)"]
 OTHERS = [

@@ -9,7 +9,7 @@ import pytest
 
 import unmask
 from tests.serve.driver import until
-from unmask.serve.request import RefusedError, RequestLimits
+from unmask.serve.limits import RefusedError, RequestLimits
 
 ENDLESS = {"decoder": "ots(beams=4, block=1)", "length": 512}
 pytestmark = pytest.mark.anyio

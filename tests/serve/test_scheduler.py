@@ -8,7 +8,7 @@ import torch
 import unmask
 from tests.serve.driver import Asked, Driver, ask, check, failing
 from unmask.errors import UnmaskError
-from unmask.serve.request import RefusedError
+from unmask.serve.limits import RefusedError
 from unmask.serve.scheduler import ENOUGH, PATIENCE, RequestQueue
 
 DECODERS = [

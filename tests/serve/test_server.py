@@ -18,7 +18,8 @@ import pytest
 
 import unmask
 from tests.serve.conftest import Served, serving, shown
-from unmask.serve.request import PendingRequest, RequestLimits, read_request
+from unmask.serve.limits import RequestLimits
+from unmask.serve.request import PendingRequest, read_request
 from unmask.serve.server import JsonLines, log_request
 
 

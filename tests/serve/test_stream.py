@@ -12,8 +12,9 @@ import unmask.decoders
 from tests.serve.driver import Asked, Driver, ask, check
 from unmask.core import Decoder, Frame, Rows, decoder
 from unmask.core.decoder import resolve
-from unmask.policies.draft import sample
-from unmask.serve.request import RequestLimits, read_request
+from unmask.policies.remasking import sample
+from unmask.serve.limits import RequestLimits
+from unmask.serve.request import read_request
 from unmask.serve.stream import RequestStream
 
 

@@ -24,7 +24,7 @@ def serve(
     port: Annotated[int, option("Port; 0 takes a free one.", metavar="N", min=0, max=65535)] = 8000,
     api_key: Annotated[list[str] | None, option(KEYS, metavar="KEY")] = None,
     unlocked: Annotated[bool, option("Serve other machines without a key.", "--unlocked")] = False,
-    limits: Annotated[dict[str, Any], ("unmask.serve.request", "RequestLimits")],
+    limits: Annotated[dict[str, Any], ("unmask.serve.limits", "RequestLimits")],
     decoding: options.DecodingFields,
     placement: options.PlacementFields,
     replicas: Annotated[int | None, option("Copies of each model; default: one per GPU.", metavar="N", min=1)] = None,
@@ -44,7 +44,7 @@ def serve(
     if chosen.local and chosen.address is not None:
         raise UnmaskError("--address is for --engine ray: the local engine is this process alone")
     from unmask.runs.settings import Decoding, Placement
-    from unmask.serve.request import RequestLimits
+    from unmask.serve.limits import RequestLimits
 
     names = list(dict.fromkeys(model or [options.MODEL]))
     keys = [key for key in [*(api_key or []), os.environ.get(KEY, "")] if key]

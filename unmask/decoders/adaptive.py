@@ -16,7 +16,7 @@ from unmask.core import Frame, Rows, Scheduled, decoder
 from unmask.core.shapes import AtBool, AtFloat, Columns, PerRow
 from unmask.decoders.path import check_temperature
 from unmask.errors import check_at_least, check_between, check_known
-from unmask.policies.draft import ORDERS, sample, top
+from unmask.policies.remasking import ORDERS, sample, top
 
 Rule = Literal["confidence", "factor", "entropy"]
 Write = Callable[[PerRow, Rows, Columns, PerRow], Rows]  # (numbers of the rows, rows, columns, steps) → rows

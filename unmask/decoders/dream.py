@@ -16,7 +16,7 @@ from unmask.core import Decoder, Frame, Rows, decoder
 from unmask.core.shapes import AtBool
 from unmask.decoders.path import check_temperature
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between, check_known
-from unmask.policies.draft import ORDERS, Draft, top
+from unmask.policies.remasking import ORDERS, Draft, top
 
 ALGORITHMS = ("origin", "maskgit_plus", "topk_margin", "entropy")
 

@@ -19,8 +19,8 @@ import torch
 from unmask.core import Frame, Rows, Schedule, Scheduled, Step, decoder
 from unmask.decoders.path import check_temperature
 from unmask.errors import UnmaskError, check_at_least, check_between
-from unmask.policies.draft import branch, redraw, sample, top
 from unmask.policies.likelihood import Block, Likelihood, likelihood, score_blocks
+from unmask.policies.remasking import branch, redraw, sample, top
 from unmask.registry import ADDED
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from unmask.core import Frame, Rows, Scheduled, decoder
 from unmask.errors import UnmaskError, check_at_least
-from unmask.policies.draft import ORDERS, sample, top
+from unmask.policies.remasking import ORDERS, sample, top
 
 
 @dataclass(frozen=True)

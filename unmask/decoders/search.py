@@ -28,8 +28,8 @@ from unmask.core.rows import Verdicts, first_of_each
 from unmask.core.shapes import AtBool, Columns, Float, Int, PerRow, Score
 from unmask.decoders.adaptive import advance_by_row
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between
-from unmask.policies.draft import Draft, top
 from unmask.policies.likelihood import Likelihood, Sum, likelihood, predict_slots
+from unmask.policies.remasking import Draft, top
 
 CHOICES = 5  # choices after the first that are tried at a slot where a check can tell the right one, instead of one
 WRONG = 1.0  # added to the log odds of choices inside the part of a text that is wrong

@@ -80,7 +80,7 @@ class UnmaskAPI(ModelAPI):
 
     def _engine(self) -> AsyncEngine:
         from unmask.serve.engine import AsyncEngine
-        from unmask.serve.request import RequestLimits
+        from unmask.serve.limits import RequestLimits
 
         if self.engine is None:
             size = self.settings.batch

@@ -19,7 +19,7 @@ from unmask.core import Decoder, Rows, Step
 from unmask.core.noise import mix
 from unmask.core.shapes import AtFloat, Columns, Float
 from unmask.errors import UnmaskError, check_above, check_at_least, check_between
-from unmask.policies.draft import predict
+from unmask.policies.remasking import predict
 from unmask.registry import Registry
 
 Slots = slice | tuple[int, ...]

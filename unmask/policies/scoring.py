@@ -20,8 +20,8 @@ from unmask.core import Canvas, Denoiser, Noise, Rows
 from unmask.core.noise import key
 from unmask.core.shapes import AtFloat
 from unmask.errors import UnmaskError, check_at_least
-from unmask.policies.draft import ORDERS, Draft, predict, top
 from unmask.policies.likelihood import NOTHING, Likelihood, equally_long, likelihood, slot_numbers
+from unmask.policies.remasking import ORDERS, Draft, predict, top
 from unmask.registry import Registry
 
 ASKED = 2**11  # positions asked about at a time: a wrapped module holds the logits of all of them

@@ -23,7 +23,8 @@ from unmask.core import decoder
 from unmask.errors import UnmaskError, nearest
 from unmask.runs.files import strict_json
 from unmask.serve.engine import AsyncEngine, Updates
-from unmask.serve.request import CODES, Completed, RefusedError, Request
+from unmask.serve.limits import CODES, RefusedError
+from unmask.serve.request import Completed, Request
 from unmask.serve.schemas import (
     ChatCompletion,
     Completion,

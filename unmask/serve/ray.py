@@ -23,7 +23,8 @@ from unmask.models import Model
 from unmask.runs.ray_engine import count_workers
 from unmask.runs.settings import Placement
 from unmask.serve.engine import AsyncEngine, MakeReplica
-from unmask.serve.request import PendingRequest, RefusedError, Request, RequestLimits, Update
+from unmask.serve.limits import RefusedError, RequestLimits
+from unmask.serve.request import PendingRequest, Request, Update
 from unmask.serve.scheduler import Replica, RequestQueue
 
 try:

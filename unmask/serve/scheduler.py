@@ -23,7 +23,8 @@ from unmask.errors import UnmaskError
 from unmask.models import Model
 from unmask.runs.generation import out_of_memory
 from unmask.serve.batch import Batch, Forward, batch_key, concatenate, run_together
-from unmask.serve.request import PendingRequest, RefusedError, RequestLimits
+from unmask.serve.limits import RefusedError, RequestLimits
+from unmask.serve.request import PendingRequest
 
 ENOUGH = 8  # a group is admitted once it has 1/8 as many requests as are being decoded with its key
 PATIENCE = 8  # forward passes that a group waits at most

@@ -19,7 +19,8 @@ from unmask.models import Model
 from unmask.runs.files import strict_json
 from unmask.runs.settings import DecodingOptions, with_temperature
 from unmask.serve.engine import Updates
-from unmask.serve.request import NEUTRAL, Completed, Grammar, RefusedError, check_neutral
+from unmask.serve.limits import RefusedError
+from unmask.serve.request import NEUTRAL, Completed, Grammar, check_neutral
 from unmask.version import __version__
 
 PING = 15  # seconds after which an idle stream sends a ping

@@ -26,7 +26,8 @@ from unmask.models.devices import proc_bytes
 from unmask.runs.settings import Placement, spec
 from unmask.serve.app import make_app
 from unmask.serve.engine import AsyncEngine
-from unmask.serve.request import Completed, PendingRequest, RequestLimits
+from unmask.serve.limits import RequestLimits
+from unmask.serve.request import Completed, PendingRequest
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -1,4 +1,4 @@
-"""Drafts: a token for every asked position, and the orders by which decoders write some of them."""
+"""Drafts of a token for every asked position, and the orders by which some are written while others are remasked."""
 
 from __future__ import annotations
 
