@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from unmask.runs.scoring import Scored
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")
-BRIEF = ("prompt", "text", "score", "finish_reason", "error")  # printed for each of many prompts without --json
+BRIEF = (
+    "prompt",
+    "text",
+    "score",
+    "verdict",
+    "finish_reason",
+    "error",
+)  # printed for each of many prompts without --json
 PROMPT = "The prompt; - reads it from standard input."
 PromptText = Annotated[str | None, typer.Argument(metavar="PROMPT", help=PROMPT, show_default=False)]
 PROMPTS = """Answer each line of this file; the answers are JSON lines. A line in double quotes is a JSON string, in
@@ -64,6 +71,8 @@ def _answering(answer: str, text: str, *omit: str, **defaults: Any) -> Callable[
         with watched(loaded) if watch else watching("decoding") as see:
             output = call(trace=trace or False, watch=see)
         print_answer(json, output.json() | {"trace": trace and str(trace)}, output.text)
+        if output.verdict is not None and output.verdict < 1:
+            typer.echo(f"unmask: no text passed the check; this one has a score of {output.verdict:g}", err=True)
 
     command.__name__, command.__doc__ = answer, text
     return command

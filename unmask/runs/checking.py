@@ -66,7 +66,8 @@ class Forked:
             reply = None
         if reply is None:
             self.stop()
-            raise ChildError(f"it was stopped: it took more than {SECONDS:.0f} s or {MEMORY >> 30} GiB, or crashed")
+            limits = f"{SECONDS:.0f} s of processor time, {PATIENCE:.0f} s of waiting or {MEMORY >> 30} GiB"
+            raise ChildError(f"it was stopped: it took more than {limits}, or crashed")
         if "error" in reply:
             raise ChildError(reply["error"])
         return reply["value"]
@@ -126,7 +127,8 @@ class Pool:
         try:
             said = child.ask(request)
         except ChildError as error:
-            raise UnmaskError(f"the check failed: {error}") from None
+            sentence = " ".join(str(error).removeprefix("UnmaskError: ").split())
+            raise UnmaskError(f"a check could not judge a text: {sentence}") from None
         finally:
             self._idle.put(child)
         span = None if said["span"] is None else (said["span"][0], said["span"][1])
