@@ -237,19 +237,24 @@ class BestFirstSearch(Decoder):
         budget.stop((~searched).nonzero()[:, 0])
         some, score = searched.nonzero()[:, 0], found.rows.score
         if len(some) and not budget.late:
-            part = replace(found, rows=found.rows.keep(some), problem=found.problem[some])
-            score = score.index_copy(0, some, self._evaluate(part, budget).rows.score)
+            score = score.index_copy(0, some, self._predicted(found.rows.keep(some), found.problem[some], budget))
         return replace(found, rows=found.rows.leave().with_scores(score[:, None]))
 
     def _evaluate(self, texts: Hypotheses, budget: Budget) -> Hypotheses:
         """Check texts, or score them where there is no check. One that passes or is certain ends its problem."""
         verdicts, score = texts.rows.check(), texts.rows.score
-        if not texts.rows.judge:
-            budget.spend(texts.problem, self._scoring(texts))
-            score = predict_slots(texts.rows, self.likelihood).sum(1)
-        passed = verdicts.passed if texts.rows.judge else score.exp() >= self.sure
-        budget.stop(texts.problem[passed])
+        if texts.rows.judge:
+            budget.stop(texts.problem[verdicts.passed])
+        else:
+            score = self._predicted(texts.rows, texts.problem, budget)
         return replace(texts, rows=texts.rows.leave().with_scores(score[:, None]), verdicts=verdicts)
+
+    def _predicted(self, rows: Rows, problem: PerRow, budget: Budget) -> Score:
+        """Return the scores of texts that are predicted again."""
+        budget.spend(problem, self.likelihood.forward_passes(slice(0, rows.length)))
+        score = predict_slots(rows, self.likelihood).sum(1)
+        budget.stop(problem[score.exp() >= self.sure])
+        return score
 
     def _scoring(self, texts: Hypotheses) -> int:
         """Return the forward passes that the score of one text takes; a check takes none."""

@@ -218,7 +218,7 @@ class UnmaskLM(LM):
         return (numbers[start : start + size] for start in range(0, len(numbers), size))
 
     def _count(self, cost: Any) -> None:
-        self.cost.update(requests=1, **{name: getattr(cost, name) for name in COUNTS})
+        self.cost.update(requests=1, **{name: getattr(cost, name, 0) for name in COUNTS})
 
 
 register_model("unmask")(UnmaskLM)
