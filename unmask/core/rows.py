@@ -34,7 +34,7 @@ class Judge(Protocol):
 
 
 class Verdicts(NamedTuple):
-    """What a check says of the rows."""
+    """The verdicts of a check on the rows."""
 
     score: Score  # 1 passes, 0 fails, between them is partly right
     wrong: AtBool  # slots inside the part of the text that is wrong; none where it is not known

@@ -69,7 +69,7 @@ class Output:
 
     @property
     def verdict(self) -> float | None:
-        """What the check says of the chosen text: 1 passes, 0 fails; None without a check."""
+        """The score that the check gives the chosen text: 1 passes, 0 fails; None without a check."""
         return self.hypotheses[self.chosen].verdict
 
     @property
